@@ -47,13 +47,6 @@ class CallForm(NamedTuple):
         bind(*self.positional, **dict.fromkeys(self.keywords))
 
 
-class _Added(NamedTuple):
-    """A result of `CostRegistry.list_added`, and the version of the registry that it was for."""
-
-    version: object
-    formulas: Mapping[Any, Formula]
-
-
 class _Scope(NamedTuple):
     """The formulas of a block, and whether the block also takes formulas that are registered inside it."""
 
@@ -97,7 +90,6 @@ class CostRegistry:
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
-        self._added = _Added(None, {})
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -201,13 +193,9 @@ class CostRegistry:
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        version = self.version
-        if self._added.version != version:
-            tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
-            joined = {key: formula for table in tables for key, formula in table.items()}
-            added = {key: formula for key, formula in joined.items() if not self._comes_with_backend(formula)}
-            self._added = _Added(version, added)
-        return dict(self._added.formulas)
+        tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
+        joined = {key: formula for table in tables for key, formula in table.items()}
+        return {key: formula for key, formula in joined.items() if not self._comes_with_backend(formula)}
 
     def _comes_with_backend(self, formula: Any) -> bool:
         while isinstance(formula, partial):
