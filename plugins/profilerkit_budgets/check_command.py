@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +85,9 @@ def command(
     budget = _read_budget(path, limit, baseline, update)
     request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
     if update and baseline is not None:
-        _record_baseline(model, baseline, request)
+        _record_baseline(_measure(model, None, request)[0], baseline, request.quiet)
         return
-    report, findings = _check(model, baseline, request, budget, retries, strict)
+    report, findings = _check(partial(_measure, model, baseline, request), budget, retries, strict)
     _show(findings, report.name, form, output, request.quiet)
     if select_broken(findings, strict):
         sys.exit(NOT_KEPT)
@@ -109,13 +111,59 @@ def _read_budget(path: str | None, limits: tuple[str, ...], baseline: str | None
     return budget
 
 
+def _require_units(budget: Budget) -> None:
+    """Raise `BudgetError` for a limit in another unit than its metric has, before anything is measured."""
+    from profilerkit.hooks.offers import list_status_keys, name_of_metric
+    from profilerkit.piping.status import Metric
+
+    units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
+    for limit in budget.limits:
+        unit = units.get(name_of_metric(limit.key)) if limit.pattern is None else None
+        if unit:
+            limit.bound(unit)  # raises it
+
+
+def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:
+    """Raise `BudgetError` if there is no baseline and the budget needs one, or no file for the baseline to record."""
+    if update and (baseline is None or not is_saved(baseline)):
+        raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
+    if budget.needs_baseline and baseline is None:
+        relative = next(str(limit) for limit in budget.limits if limit.relative)
+        raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
+    if not update and baseline is not None and is_saved(baseline) and not Path(baseline).exists():
+        raise BudgetError(f"there is no baseline {baseline}; record one with --update")
+
+
+def _measure(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
+    """Return the report of the model and the report of the baseline; two models are measured in turn."""
+    if baseline is not None:
+        reference, other = measure_specs((baseline, model), request)
+        return other.report, reference.report
+    return load_report(model) if is_saved(model) else profile_spec(model, request).report, None
+
+
+def _record_baseline(report: Report, baseline: str, quiet: bool) -> None:
+    """Save a report as the baseline; print the recorded values."""
+    from .baselines import record_baseline
+
+    try:
+        line = record_baseline(report, baseline)
+    except BudgetError as error:
+        fail(str(error), MODEL_FAILED, error)
+    except OSError as error:
+        cannot_write(error)
+    if not quiet:
+        emit(line)
+
+
 def _check(
-    model: str, baseline: str | None, request: Request, budget: Budget, retries: int, strict: bool
+    measure: Callable[[], tuple[Report, Report | None]], budget: Budget, retries: int, strict: bool
 ) -> tuple[Report, list[Finding]]:
+    """Return the report of the model, and the finding of each limit; a limit of an unknown metric is a usage error."""
     from .checking import check_with_retries
 
     try:
-        return check_with_retries(lambda: _measure(model, baseline, request), budget, retries, strict)
+        return check_with_retries(measure, budget, retries, strict)
     except BudgetError as error:
         fail(str(error), USAGE, error)
 
@@ -133,49 +181,3 @@ def _show(findings: list[Finding], name: str, form: str, output: Path | None, qu
         write_text(output, text)
     except OSError as error:
         cannot_write(error)
-
-
-def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:
-    """Raise `BudgetError` if there is no baseline and the budget needs one, or no file for the baseline to record."""
-    if update and (baseline is None or not is_saved(baseline)):
-        raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
-    if budget.needs_baseline and baseline is None:
-        relative = next(str(limit) for limit in budget.limits if limit.relative)
-        raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
-    if not update and baseline is not None and is_saved(baseline) and not Path(baseline).exists():
-        raise BudgetError(f"there is no baseline {baseline}; record one with --update")
-
-
-def _record_baseline(model: str, baseline: str, request: Request) -> None:
-    """Measure a model, or read its report, and save it as the baseline; print the recorded values."""
-    from .baselines import record_baseline
-
-    report, _ = _measure(model, None, request)
-    try:
-        line = record_baseline(report, baseline)
-    except BudgetError as error:
-        fail(str(error), MODEL_FAILED, error)
-    except OSError as error:
-        cannot_write(error)
-    if not request.quiet:
-        emit(line)
-
-
-def _require_units(budget: Budget) -> None:
-    """Raise `BudgetError` for a limit in another unit than its metric has, before anything is measured."""
-    from profilerkit.hooks.offers import list_status_keys, name_of_metric
-    from profilerkit.piping.status import Metric
-
-    units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
-    for limit in budget.limits:
-        unit = units.get(name_of_metric(limit.key)) if limit.pattern is None else None
-        if unit:
-            limit.bound(unit)  # raises it
-
-
-def _measure(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
-    """Return the report of the model and the report of the baseline; two models are measured in turn."""
-    if baseline is not None:
-        reference, other = measure_specs((baseline, model), request)
-        return other.report, reference.report
-    return load_report(model) if is_saved(model) else profile_spec(model, request).report, None
