@@ -11,6 +11,7 @@ from browsing import Open, browser, column, list_cut_numbers, visit
 from msgspec.structs import replace
 from playwright.sync_api import Page
 
+from profilerkit import Completeness
 from profilerkit_audits import Row, RowStatus, Run, Store, Value
 from profilerkit_audits.dashboard import write
 
@@ -233,22 +234,33 @@ def test_a_count_of_which_a_browser_does_not_know_all_digits_has_none(visit: Ope
     assert page.locator("#one tbody td:nth-child(3)").all_inner_texts() == ["", "9,007,199,254,740,991"]
 
 
-def test_the_history_names_changed_code(visit: Open, tmp_path: Path) -> None:
+def test_the_history_names_bounds_and_what_changed_with_a_value(visit: Open, tmp_path: Path) -> None:
+    """The third value is a lower bound; in the fourth night, with another version, there is no value."""
     with Store.open(tmp_path / "runs.db") as store:
-        for night, code in enumerate(("one", "two", "two")):
+        for night, code in enumerate(("one", "two", "two", "two")):
             run = store.begin_run(Run("", f"2026-01-0{night + 1}", machine="m"), {"cpu": "A"}).run
-            values = {"macs": Value(10 + (code == "two"), "MACs")}
+            completeness = Completeness.PARTIAL if night == 2 else Completeness.COMPLETE
+            values = {"macs": Value(10 + (code == "two"), "MACs", completeness)} if night < 3 else {}
+            versions = {"torch": "2.13" if night < 3 else "2.14"}
             at = f"2026-01-0{night + 1}T00:00:00.000000+00:00"
             row = Row("n:f", f"{night}" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m", code=code)
-            store.add(replace(row, created=at))
+            store.add(replace(row, created=at, versions=versions))
         write(store, tmp_path / "audit.html", pages=False)
     page = visit(tmp_path / "audit.html")
+    cells = page.locator("#history tbody td").all_inner_texts()
+    assert cells[1:] == ["10 MACs", "≥ 11 MACs", "+10 %", "the model's own code"]
     page.locator("#models tr[data-at] .name").click()
+    assert page.locator("#history tbody td:nth-child(3)").all_inner_texts() == [
+        "10 MACs",
+        "11 MACs",
+        "≥ 11 MACs",
+        "none",
+    ]
     changes = page.locator("#history tbody tr td:last-child").all_inner_texts()
-    assert changes == ["", "the model's own code", ""]
+    assert changes == ["", "the model's own code", "", "torch 2.13 to 2.14"]
     # The last moment is named too, inside of the drawing.
     moments = [text for text in page.locator("#history .axis text").all_text_contents() if text.startswith("2026")]
-    assert moments == ["2026-01-01 00:00", "2026-01-02 00:00", "2026-01-03 00:00"]
+    assert moments == [f"2026-01-0{day} 00:00" for day in range(1, 5)]
 
 
 def test_values_that_differ_a_little_are_written_differently(visit: Open, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import Scale, scale_value, write_title
 from profilerkit.results.report import Report, StatusRecord
+from profilerkit.trace.bounds import Sign
 from profilerkit_pages.page_parts import pack
 
 from ..commits import shorten_commit
@@ -47,41 +48,30 @@ def make_page_data(
     """
     context = _Context(machines, private)
     newest = [subject.newest for subject in subjects]
-    names = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
+    rows = [row for subject in subjects for row in subject.rows]
+    names = list(dict.fromkeys(name for row in rows for name in row.values))
+    # Of any row: a failed value may have no unit.
+    units = {name: value.unit for row in rows for name, value in row.values.items() if value.unit}
     records = _find_records(names, subjects, find_report)
     columns = _list_columns(newest, context)
     histories = {
-        number: context.describe_history(subject) for number, subject in enumerate(subjects) if len(subject.rows) > 1
+        number: _describe_history(subject.rows, context)
+        for number, subject in enumerate(subjects)
+        if len(subject.rows) > 1
     }
     return {
         "ids": [subject.id for subject in subjects],
         "columns": columns,
-        "metrics": [_describe_metric(name, newest, records.get(name), context.text) for name in names],
+        "metrics": [
+            _describe_metric(name, units.get(name, ""), newest, records.get(name), context.text) for name in names
+        ],
         "histories": histories,
         "versions": [json.loads(text) for text in context.versions],  # last: columns and histories number them
     }
 
 
-def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
-    """Return the columns of the table beside the metrics."""
-    by_spec: dict[str, list[Row]] = {}
-    for row in rows:
-        by_spec.setdefault(row.spec, []).append(row)
-    of_model = {spec: find_differing_settings(several) for spec, several in by_spec.items()}
-    of_all = find_differing_settings(rows)
-    return {
-        **{name: pack([read(row) for row in rows]) for name, read in context.readers().items()},
-        "differing": pack([context.text(_describe_settings(row.settings, of_all)) for row in rows]),
-        # The settings that differ between the rows of one model.
-        "apart": pack([context.text(_describe_settings(row.settings, of_model[row.spec])) for row in rows]),
-        "seconds": [row.seconds for row in rows],
-        "peak_bytes": [row.peak_bytes for row in rows],
-        "busy": [row.conditions.get("busy") for row in rows],
-    }
-
-
 class _Context:
-    """The machines and versions of rows, each once on the page; and how texts are shown."""
+    """How texts are shown, and the versions of rows, each once on the page."""
 
     def __init__(self, machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
         def show(text: str) -> str:
@@ -93,41 +83,74 @@ class _Context:
         #: The versions of rows as JSON, each with its number.
         self.versions: dict[str, int] = {}
 
-    def readers(self) -> dict[str, Callable[[Row], Any]]:
-        """Return for each packed column, most of them texts, the function that reads it from a row."""
-        text = self.text
-        return {
-            "spec": lambda row: text(row.spec),
-            "name": lambda row: text(row.name),
-            "backend": lambda row: text(row.backend),
-            "status": lambda row: row.status.value,
-            "failure": lambda row: row.failure or "",
-            "reason": lambda row: text(row.reason),
-            "flags": lambda row: text("; ".join(row.flags)),
-            "settings": lambda row: text(_describe_settings(row.settings, row.settings)),
-            "model_type": lambda row: text(row.model_type),
-            "commit": lambda row: text(shorten_commit(row.commit)),
-            "created": lambda row: shorten_moment(row.created),
-            "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
-            "versions": self.number_versions,
-        }
-
     def number_versions(self, row: Row) -> int:
         """Return the number of the versions of a row, equal for equal versions."""
         return self.versions.setdefault(json.dumps(row.versions, sort_keys=True), len(self.versions))
 
-    def describe_history(self, subject: Subject) -> dict[str, Any]:
-        """Return every measurement of a subject, column by column."""
-        rows = subject.rows
-        return {
-            "at": [shorten_moment(row.created) for row in rows],
-            "status": [row.status.value for row in rows],
-            "commit": [self.text(shorten_commit(row.commit)) for row in rows],
-            "versions": [self.number_versions(row) for row in rows],
-            "code": _number_alike([row.code for row in rows]),
-            "machine": _number_alike([row.machine for row in rows]),
-            "values": _list_values(subject),
-        }
+
+def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
+    """Return the columns of the table beside the metrics."""
+    by_spec: dict[str, list[Row]] = {}
+    for row in rows:
+        by_spec.setdefault(row.spec, []).append(row)
+    of_model = {spec: find_differing_settings(several) for spec, several in by_spec.items()}
+    of_all, text = find_differing_settings(rows), context.text
+    texts: dict[str, list[Any]] = {
+        "spec": [text(row.spec) for row in rows],
+        "name": [text(row.name) for row in rows],
+        "backend": [text(row.backend) for row in rows],
+        "status": [row.status.value for row in rows],
+        "failure": [row.failure or "" for row in rows],
+        "reason": [text(row.reason) for row in rows],
+        "flags": [text("; ".join(row.flags)) for row in rows],
+        "settings": [text(_describe_settings(row.settings, row.settings)) for row in rows],
+        "differing": [text(_describe_settings(row.settings, of_all)) for row in rows],
+        # The settings that differ between the rows of one model.
+        "apart": [text(_describe_settings(row.settings, of_model[row.spec])) for row in rows],
+        "model_type": [text(row.model_type) for row in rows],
+        "commit": [text(shorten_commit(row.commit)) for row in rows],
+        "created": [shorten_moment(row.created) for row in rows],
+        "machine": [context.machines.get(row.machine) or row.machine[:8] for row in rows],
+        "versions": [context.number_versions(row) for row in rows],
+    }
+    return {
+        **{name: pack(values) for name, values in texts.items()},
+        "seconds": [row.seconds for row in rows],
+        "peak_bytes": [row.peak_bytes for row in rows],
+        "busy": [row.conditions.get("busy") for row in rows],
+    }
+
+
+def _describe_history(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
+    """Return every measurement of a subject, column by column.
+
+    The values of a metric that never moved are one number. ``signs`` has by metric and row the signs of bounds.
+    """
+    values: dict[str, Any] = {}
+    signs: dict[str, dict[int, Sign]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row.values):
+        measured = [row.values.get(name) for row in rows]
+        numbers = [None if value is None else value.value for value in measured]
+        values[name] = numbers[0] if len(set(numbers)) == 1 else numbers
+        bounds = {place: value.sign for place, value in enumerate(measured) if value is not None and value.sign}
+        if bounds:
+            signs[name] = bounds
+    return {
+        "at": [shorten_moment(row.created) for row in rows],
+        "status": [row.status.value for row in rows],
+        "commit": [context.text(shorten_commit(row.commit)) for row in rows],
+        "versions": [context.number_versions(row) for row in rows],
+        "code": _number_alike([row.code for row in rows]),
+        "machine": _number_alike([row.machine for row in rows]),
+        "values": values,
+        "signs": signs,
+    }
+
+
+def _number_alike(values: Sequence[str]) -> list[int]:
+    """Return a number for each text, equal for equal texts: the page shows whether they differ, not the texts."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -169,29 +192,29 @@ def _find_records(
     Reports are read until there is a record of each metric; a damaged report is skipped. The reports are from the
     measured rows: a row joined from several rows names one report, which lacks metrics of the other rows.
     """
-    missing, records = set(names), dict[str, StatusRecord]()
+    records: dict[str, StatusRecord] = {}
+    missing = set(names)
     for row in (row for subject in subjects for row in reversed(subject.measured)):
-        if not any(name in row.values and row.values[name].value is not None for name in missing):
-            continue
-        report = None
-        with suppress(StoreError):
-            report = find_report(row)
-        if report is not None:
-            records |= {name: report.statuses[name] for name in missing if name in report.statuses}
-            missing -= records.keys()
+        if any(name in row.values and row.values[name].value is not None for name in missing):
+            with suppress(StoreError):
+                report = find_report(row)
+                statuses = {} if report is None else report.statuses
+                records |= {name: statuses[name] for name in missing & statuses.keys()}
+                missing -= records.keys()
     return records
 
 
-def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None, text: Text) -> dict[str, Any]:
+def _describe_metric(
+    name: str, unit: str, rows: Sequence[Row], record: StatusRecord | None, text: Text
+) -> dict[str, Any]:
     """Return a metric with its value in each row, and the notes on values that are not complete.
 
     ``record`` is a record of the metric from any report; None if there is none.
     """
     values = [row.values.get(name) for row in rows]
     present = {number: value for number, value in enumerate(values) if value is not None}
-    unit = next((value.unit for value in present.values() if value.unit), "")
     scale = _SCALES.get(unit, Scale.SI) if record is None else record.scale
-    content: dict[str, Any] = {
+    return {
         "name": name,
         "title": write_title(name),
         "unit": text(unit),
@@ -200,12 +223,8 @@ def _describe_metric(name: str, rows: Sequence[Row], record: StatusRecord | None
         "values": [None if value is None else value.value for value in values],
         "incomplete": {number: note for number, value in present.items() if (note := _explain_gap(value, text))},
         "signed": {number: [value.sign, value.value] for number, value in present.items() if value.sign},
+        "intervals": {number: [value.low, value.high] for number, value in present.items() if value.is_measured},
     }
-    if any(value.is_measured for value in present.values()):
-        content["intervals"] = [
-            [value.low, value.high] if value is not None and value.is_measured else None for value in values
-        ]
-    return content
 
 
 def _explain_gap(value: Value, text: Text) -> list[str]:
@@ -213,18 +232,3 @@ def _explain_gap(value: Value, text: Text) -> list[str]:
     if value.completeness is Completeness.COMPLETE:
         return []
     return [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
-
-
-def _number_alike(values: Sequence[str]) -> list[int]:
-    """Return a number for each text, equal for equal texts: the page shows whether they differ, not the texts."""
-    numbers: dict[str, int] = {}
-    return [numbers.setdefault(value, len(numbers)) for value in values]
-
-
-def _list_values(subject: Subject) -> dict[str, Any]:
-    """Return the values of each metric, row by row; one number for a metric that never moved."""
-    columns: dict[str, Any] = {}
-    for name in dict.fromkeys(name for row in subject.rows for name in row.values):
-        values = [row.values[name].value if name in row.values else None for row in subject.rows]
-        columns[name] = values[0] if len(set(values)) == 1 else values
-    return columns

@@ -63,6 +63,7 @@ def test_each_model_is_one_row_with_its_newest_values(store: Store) -> None:
     assert macs["signed"]["6"] == ["≥ ", 25_000]
     assert data["histories"]["5"]["values"]["macs"] == [26_000, 52_000]
     assert data["histories"]["1"]["values"]["macs"] == 30_000, "one number for what never moved"
+    assert data["histories"]["6"]["signs"]["macs"] == {"0": "≥ ", "1": "≥ "}
     assert data["versions"][data["histories"]["5"]["versions"][1]]["torch"] == "2.13"
 
 

@@ -3,20 +3,22 @@
 const LISTED = 100;
 const HISTORY_HEIGHT = 240;
 
-const valuesOf = (history, metric) => {
+/** The measurements of a metric: the place of each, its value (null for none), and the sign of a bound. */
+function pointsOf(history, metric) {
   const values = history.values[metric];
-  return Array.isArray(values) ? values : history.at.map(() => values ?? null);
-};
-
-/** Last value over first; null where either is absent. */
-function movement(history, metric) {
-  const values = valuesOf(history, metric).filter(isNumber);
-  if (values.length < 2) return null;
-  if (values[0] === 0) return values.at(-1) === 0 ? 1 : Infinity;
-  return values.at(-1) / values[0];
+  const signs = history.signs[metric] ?? {};
+  return history.at.map((_, at) => ({ at, value: (Array.isArray(values) ? values[at] : values) ?? null, sign: signs[at] ?? "" }));
 }
 
-const signed = (ratio) => (Number.isFinite(ratio) ? `${ratio >= 1 ? "+" : "−"}${formatNumber(Math.abs(100 * (ratio - 1)))} %` : "from zero");
+const numbersOf = (points) => points.filter(({ value }) => isNumber(value));
+
+/** The change from one value to another, as a share of the first. */
+function movement(one, two) {
+  if (one.value === two.value) return 0;
+  return one.value ? (two.value - one.value) / Math.abs(one.value) : Infinity;
+}
+
+const inPercent = (share) => (Number.isFinite(share) ? `${share > 0 ? "+" : "−"}${formatNumber(Math.abs(100 * share))} %` : "from zero");
 
 /** What else differs between two measurements: versions, the model's own code, the commit, the kind of machine. */
 function changedBetween(history, one, two) {
@@ -29,10 +31,10 @@ function changedBetween(history, one, two) {
   ];
 }
 
-/** How values of a metric are written: counts that differ differ in text too, times have the digits that are known. */
-function metricWriter({ unit, scale }, values) {
-  const write = writerOf(scale === "time" ? [] : values.filter(isNumber), unit, scale);
-  return (value) => (isNumber(value) ? write(value) : "none");
+/** How measurements are written: counts that differ differ in text too, times have the digits that are known. */
+function pointWriter({ unit, scale }, points) {
+  const write = writerOf(scale === "time" ? [] : numbersOf(points).map(({ value }) => value), unit, scale);
+  return ({ value, sign }) => (isNumber(value) ? `${sign}${write(value)}` : "none");
 }
 
 class History {
@@ -59,12 +61,14 @@ class History {
     return [...this.histories].filter(([row]) => shown.has(row));
   }
 
-  /** Those whose metric moved, most first. */
+  /** Those whose metric differs between the first and the last value, most first. */
   moved(compared) {
     return compared
-      .map(([row, history]) => ({ row, history, ratio: movement(history, this.metric.name) }))
-      .filter(({ ratio }) => ratio !== null && ratio !== 1)
-      .sort((one, two) => Math.abs(Math.log(two.ratio)) - Math.abs(Math.log(one.ratio)) || one.row - two.row);
+      .map(([row, history]) => ({ row, history, points: numbersOf(pointsOf(history, this.metric.name)) }))
+      .filter(({ points }) => points.length > 1)
+      .map(({ row, history, points }) => ({ row, history, first: points[0], last: points.at(-1), share: movement(points[0], points.at(-1)) }))
+      .filter(({ share }) => share !== 0)
+      .sort((one, two) => Math.abs(two.share) - Math.abs(one.share) || one.row - two.row);
   }
 
   draw(width) {
@@ -77,10 +81,10 @@ class History {
 
   drawOne(row, history, width) {
     const { name, title } = this.metric;
-    const values = valuesOf(history, name);
+    const points = pointsOf(history, name);
     this.lead.textContent = `${title} of ${labelOf(row)}, measured ${history.at.length} times.`;
-    this.line(row, history, values, width);
-    this.list.replaceChildren(this.steps(history, values));
+    this.line(row, history, points, width);
+    this.list.replaceChildren(this.steps(history, points));
   }
 
   drawMoved() {
@@ -95,49 +99,47 @@ class History {
   }
 
   /** A line over the moments of measurement; a model that failed leaves a gap. */
-  line(row, history, values, width) {
+  line(row, history, points, width) {
     const { title } = this.metric;
-    const written = metricWriter(this.metric, values);
-    const numbers = values.filter(isNumber);
+    const written = pointWriter(this.metric, points);
+    const numbers = numbersOf(points).map(({ value }) => value);
     if (!numbers.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
     const moments = history.at;
     const across = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
     const up = leftAxisOf(numbers, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12, this.metric);
     const digits = new Set(moments.map((moment) => moment.slice(0, 16))).size < moments.length ? 19 : 16; // seconds only where minutes are equal
     const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, up);
-    let [path, points] = ["", []];
-    values.forEach((value, at) => {
-      if (!isNumber(value)) return;
+    let [path, dots] = ["", []];
+    for (const point of numbersOf(points)) {
+      const { at, value } = point;
       const [x, y] = [across(at), up.at(value)];
-      path += `${isNumber(values[at - 1]) ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`;
-      const point = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
+      path += `${isNumber(points[at - 1]?.value) ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`;
+      const dot = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
       const changed = at ? changedBetween(history, at - 1, at) : [];
-      point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${written(value)}`, ...changed], event.clientX, event.clientY));
-      point.addEventListener("pointerleave", () => tip.hide());
-      points.push(point);
-    });
-    root.append(svg("path", { class: "line", d: path }), ...points);
+      dot.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${written(point)}`, ...changed], event.clientX, event.clientY));
+      dot.addEventListener("pointerleave", () => tip.hide());
+      dots.push(dot);
+    }
+    root.append(svg("path", { class: "line", d: path }), ...dots);
     return void this.plot.replaceChildren(root);
   }
 
-  steps(history, values) {
-    const written = metricWriter(this.metric, values);
-    const lines = history.at.map((at, place) => {
-      const value = values[place];
-      const before = place ? values[place - 1] : null;
-      const change = isNumber(value) && isNumber(before) && value !== before ? signed(before ? value / before : Infinity) : "";
+  steps(history, points) {
+    const written = pointWriter(this.metric, points);
+    const lines = points.map((point, place) => {
+      const before = points[place - 1] ?? {};
+      const share = isNumber(point.value) && isNumber(before.value) ? movement(before, point) : 0;
       const changed = place ? changedBetween(history, place - 1, place).join("; ") : "";
-      return [at, history.status[place], written(value), change, changed];
+      return [history.at[place], history.status[place], written(point), share ? inPercent(share) : "", changed];
     });
     return plainTable(["Measured (UTC)", "Status", this.metric.title, "Change", "What else changed"], lines, [2, 3]);
   }
 
   listing(moved) {
-    const lines = moved.slice(0, LISTED).map(({ row, history, ratio }) => {
-      const values = valuesOf(history, this.metric.name).filter(isNumber);
-      const written = metricWriter(this.metric, [values[0], values.at(-1)]);
-      const changed = changedBetween(history, 0, history.at.length - 1).join("; ");
-      return [el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row)), written(values[0]), written(values.at(-1)), signed(ratio), changed];
+    const lines = moved.slice(0, LISTED).map(({ row, history, first, last, share }) => {
+      const written = pointWriter(this.metric, [first, last]);
+      const changed = changedBetween(history, first.at, last.at).join("; ");
+      return [el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row)), written(first), written(last), inPercent(share), changed];
     });
     if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
     return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);

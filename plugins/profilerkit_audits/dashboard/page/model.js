@@ -35,7 +35,7 @@ class OneModel {
     const lines = data.metrics.filter((metric) => isNumber(metric.values[row]) || metric.incomplete[row]).map((metric) => {
       const column = models.column(metric.name);
       const [state, why] = metric.incomplete[row] ?? ["complete", ""];
-      const [low, high] = metric.intervals?.[row] ?? [];
+      const [low, high] = metric.intervals[row] ?? [];
       const interval = isNumber(low) && isNumber(high) ? ` [${quantity(low, metric.unit, metric.scale)}, ${quantity(high, metric.unit, metric.scale)}]` : "";
       const value = metric.values[row];
       const exact = Number.isSafeInteger(value) && value >= 10000 ? grouped(value) : ""; // of larger ones not all digits are known here
