@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -17,7 +18,7 @@ from profilerkit.process.clean_output import wants_color
 from .stores import draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
-    from ..run_budgets import RunCheck
+    from ..run_diffs import RunDiff
     from ..running import Audit, AuditResult
 
 __all__ = ["command"]
@@ -72,12 +73,12 @@ _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 def command(
     plan: str | None,
     dry_run: bool,
-    form: str,
-    strict: bool,
-    quiet: bool,
     diff: tuple[str, str] | None,
     check: str | None,
     budget: str | None,
+    form: str,
+    strict: bool,
+    quiet: bool,
     **options: Any,
 ) -> None:
     """Profile many models, each in a process of its own, into a store.
@@ -87,26 +88,26 @@ def command(
 
     --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
+    output = _Output(form, strict, quiet)
     if diff and (check is not None or budget is not None):
         raise click.UsageError("give --diff, or --check with its --budget")
     if diff:
-        _require_own_options("--diff", form)
-        _show_diff(_choose_store(plan, options["store"]), diff, form, quiet, strict)
+        _require_own_options("--diff", _DIFF_FORMS, form)
+        _show_diff(_choose_store(plan, options["store"]), diff, output)
     elif check is not None:
-        _require_own_options("--check", form)
-        result = _check(_choose_store(plan, options["store"]), check, budget)
-        _show_check(result, form, quiet, strict)
+        _require_own_options("--check", _CHECK_FORMS, form)
+        _show_check(_choose_store(plan, options["store"]), check, budget, output)
     else:
         path = _require_plan(plan, form, budget)
-        with report_errors("PLAN"):
-            audit = _read_audit(path, quiet or dry_run, options)
-            if dry_run:
-                _print_estimate(audit, form)
-                return
-            finished = _run(audit)
-        if not quiet:
-            _print_result(finished, form)
-        _end(audit, finished, strict)
+        _run_plan(path, options, output, dry_run=dry_run)
+
+
+class _Output(NamedTuple):
+    """What a command prints, and what makes its exit code 1: the options ``--format``, ``--strict`` and ``--quiet``."""
+
+    form: str
+    strict: bool
+    quiet: bool
 
 
 def _require_plan(plan: str | None, form: str, budget: str | None) -> str:
@@ -120,13 +121,12 @@ def _require_plan(plan: str | None, form: str, budget: str | None) -> str:
     return plan
 
 
-def _require_own_options(option: str, form: str) -> None:
+def _require_own_options(option: str, forms: Sequence[str], form: str) -> None:
     """Raise `click.UsageError` for an option that says how models are run, or a form, that ``option`` does not have."""
     context = click.get_current_context()
     for name in _OF_RUNNING:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"{option} runs nothing; leave out --{name.replace('_', '-')}")
-    forms = _DIFF_FORMS if option == "--diff" else _CHECK_FORMS
     if form not in forms:
         raise click.BadParameter(f"{form!r}: with {option} there are {', '.join(forms)}", param_hint="--format")
 
@@ -140,12 +140,25 @@ def _choose_store(plan: str | None, store: str | None) -> str:
     return str(Path(plan).with_suffix(".db"))
 
 
-def _read_audit(path: str, quiet: bool, options: dict[str, Any]) -> Audit:
+# A run ----------------------------------------------------------------------------------------------------------------
+
+
+def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run: bool) -> None:
+    """Run a plan and print its rows; with ``dry_run`` print an estimate alone."""
     from ..plan import Plan
     from ..running import Audit, Watch
     from .progress import ShownProgress
 
-    return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else ShownProgress(sys.stderr))
+    with report_errors("PLAN"):
+        watch = Watch() if output.quiet or dry_run else ShownProgress(sys.stderr)
+        audit = Audit(Plan.load(Path(path)), **options, watch=watch)
+        if dry_run:
+            _print_estimate(audit, output.form)
+            return
+        finished = _run(audit)
+    if not output.quiet:
+        _print_result(finished, output.form)
+    _end(audit, finished, output.strict)
 
 
 def _print_estimate(audit: Audit, form: str) -> None:
@@ -197,38 +210,39 @@ def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
 # Runs that are over ---------------------------------------------------------------------------------------------------
 
 
-def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict: bool) -> None:
+def _show_diff(store: str, runs: tuple[str, str], output: _Output) -> None:
     """Print the changes between two runs; with ``strict`` exit with code 1 if a value became worse."""
     with report_errors("--diff"):
-        from ..changes import draw_changes, write_causes
         from ..run_diffs import diff_runs
 
         result = diff_runs(store, *runs)
-    if not quiet and form == "json":
-        emit_json(result.to_dict())
-    elif not quiet:
-        title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
-        grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
-        causes = write_causes((str(change.case), change.causes) for change in result.changes)
-        emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
-    if strict and any(change.verdict in ("worse", "lost") for change in result.changes):
+    if not output.quiet:
+        _print_diff(result, output.form)
+    if output.strict and any(change.verdict in ("worse", "lost") for change in result.changes):
         sys.exit(NOT_KEPT)
 
 
-def _check(store: str, run: str, budget: str | None) -> RunCheck:
+def _print_diff(result: RunDiff, form: str) -> None:
+    from ..changes import draw_changes, write_causes
+
+    if form == "json":
+        emit_json(result.to_dict())
+        return
+    title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
+    grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
+    causes = write_causes((str(change.case), change.causes) for change in result.changes)
+    emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
+
+
+def _show_check(store: str, run: str, budget: str | None, output: _Output) -> None:
+    """Print which limits a run keeps; exit with code 1 if a limit is broken."""
     with report_errors("--check"):
         from profilerkit_budgets import Budget
 
-        from ..run_budgets import check_run
+        from ..run_budgets import FORMS, check_run
 
-        return check_run(store, run, None if budget is None else Budget.load(budget))
-
-
-def _show_check(result: RunCheck, form: str, quiet: bool, strict: bool) -> None:
-    """Print which limits a run keeps; exit with code 1 if a limit is broken."""
-    from ..run_budgets import FORMS
-
-    if not quiet:
-        emit(FORMS[form](result).rstrip("\n"))
-    if result.is_broken(strict):
+        result = check_run(store, run, None if budget is None else Budget.load(budget))
+    if not output.quiet:
+        emit(FORMS[output.form](result).rstrip("\n"))
+    if result.is_broken(output.strict):
         sys.exit(NOT_KEPT)
