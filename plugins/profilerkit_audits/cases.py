@@ -152,22 +152,7 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
     """Yield the cases of an entry: each model that its specs match, with each point of the matrix."""
     if not entry.evaluation:
         _require_computed("metrics", entry.metrics or ())
-    metrics = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
-    is_timed = is_run_for(metrics, entry.leave_out) or bool(entry.evaluation)
-    data = [] if entry.data is None else [entry.data]
-    codes = [(text, read_code(text, plan.folder)) for text in (*data, *entry.evaluation, *_list_code_texts(entry))]
-    digests = tuple((text, code.digest) for text, code in codes)
-    data_versions = dict(find_versions(frozenset().union(*(code.imports for _, code in codes))))
-    of_entry = Case(
-        "",
-        plan.folder,
-        entry=entry,
-        metrics=metrics,
-        is_timed=is_timed,
-        data=digests,
-        versions=data_versions,
-        warm=() if plan.warm else None,
-    )
+    of_entry = _read_entry(entry, plan, budgeted)
     for pattern in entry.specs:
         listing = find_specs(pattern, plan.folder)
         for spec in listing.specs:
@@ -176,6 +161,23 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
             of_model = _add_code(replace(of_entry, spec=spec, problem=listing.problem, failure=listing.failure))
             for values in product(*entry.matrix.values()):
                 yield replace(of_model, settings=dict(zip(entry.matrix, values, strict=True)))
+
+
+def _read_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Case:
+    """Return what all cases of an entry have in common: the metrics, and the code of data and evaluation."""
+    metrics = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
+    data = [] if entry.data is None else [entry.data]
+    codes = {text: read_code(text, plan.folder) for text in (*data, *entry.evaluation, *_list_code_texts(entry))}
+    return Case(
+        "",
+        plan.folder,
+        entry=entry,
+        metrics=metrics,
+        is_timed=is_run_for(metrics, entry.leave_out) or bool(entry.evaluation),
+        data=tuple((text, code.digest) for text, code in codes.items()),
+        versions=dict(find_versions(frozenset().union(*(code.imports for code in codes.values())))),
+        warm=() if plan.warm else None,
+    )
 
 
 def _add_code(case: Case) -> Case:

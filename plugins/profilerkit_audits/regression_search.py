@@ -69,11 +69,7 @@ def regressions(
 
     Raises `ArgumentError` for a rate or a change outside of 0 to 1, a window of fewer than 8 nights, an unknown run.
     """
-    for name, value in (("rate", rate), ("min_change", min_change)):
-        if not 0 <= value < 1:
-            raise ArgumentError(f"{name}={value!r}: give a number from 0 to 1, such as 0.05")
-    if window < MIN_NIGHTS:
-        raise ArgumentError(f"window={window!r}: a step is looked for in {MIN_NIGHTS} nights at the least")
+    _check_options(rate, min_change, window)
     with open_store(store) as opened:
         begin = "" if since is None else find_run(opened, since).started
         series = group_by_case(opened.rows(all_attempts=True))
@@ -86,12 +82,20 @@ def regressions(
             if q <= rate and abs(step.change) >= min_change and step.new.created >= begin
         ]
     return Regressions(
-        tuple(sorted(changes, key=lambda change: change.new.created)),
-        tuple(step for step in steps if step.case is not None),
-        tuple(step for step in steps if step.case is None),
-        searched.series,
-        searched.notes,
+        changes=tuple(sorted(changes, key=lambda change: change.new.created)),
+        steps=tuple(step for step in steps if step.case is not None),
+        machines=tuple(step for step in steps if step.case is None),
+        series=searched.series,
+        notes=searched.notes,
     )
+
+
+def _check_options(rate: float, min_change: float, window: int) -> None:
+    for name, value in (("rate", rate), ("min_change", min_change)):
+        if not 0 <= value < 1:
+            raise ArgumentError(f"{name}={value!r}: give a number from 0 to 1, such as 0.05")
+    if window < MIN_NIGHTS:
+        raise ArgumentError(f"window={window!r}: a step is looked for in {MIN_NIGHTS} nights at the least")
 
 
 def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:

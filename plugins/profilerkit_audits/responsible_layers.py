@@ -73,13 +73,19 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     parameters = before.get("total_params"), after.get("total_params")
     if metric == "model_size" and None not in parameters and parameters[0] == parameters[1]:
         return ("as many parameters as before: buffers or dtypes differ",)
+    return tuple(_describe_moves(before, after, metric, column))
+
+
+def _describe_moves(before: Report, after: Report, metric: str, column: str) -> Iterator[str]:
+    """Yield a text for each group of layers in which a column moved, and how many more layers there are."""
     unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     are_known = metric in WORK and before.operators is not None and after.operators is not None
     operators = [sum_operators(report, metric) if are_known else {} for report in (before, after)]
     groups = _group_moves(before, after, column)
-    texts = [_describe_group(group, unit, *operators) for group in groups[:_NAMED]]
+    yield from (_describe_group(group, unit, *operators) for group in groups[:_NAMED])
     rest = sum(group.number for group in groups[_NAMED:])
-    return (*texts, f"and {format_count(rest, 'more layer')}") if rest else tuple(texts)
+    if rest:
+        yield f"and {format_count(rest, 'more layer')}"
 
 
 def _group_moves(before: Report, after: Report, column: str) -> list[_Group]:
@@ -168,12 +174,12 @@ def compare_operators(before: Operators, after: Operators, path: str, path_after
     >>> compare_operators(before, {("rotary", "mul"): OperatorSum(1, 8)}, "rotary", "rotary")
     'bmm -16 (no longer called), mul +8 (not called before)'
     """
-    names = [name for layer, name in before if layer == path] + [name for layer, name in after if layer == path_after]
+    old_sums = {name: total for (layer, name), total in before.items() if layer == path}
+    new_sums = {name: total for (layer, name), total in after.items() if layer == path_after}
     nothing = OperatorSum(0, 0)
     moves = []
-    for name in dict.fromkeys(names):
-        old = before.get((path, name), nothing)
-        new = after.get((path_after, name), nothing)
+    for name in {**old_sums, **new_sums}:
+        old, new = old_sums.get(name, nothing), new_sums.get(name, nothing)
         if old.total != new.total:
             moves.append(_OperatorMove(name, new.total - old.total, _describe_calls(old.calls, new.calls)))
     if not moves or (len(moves) == 1 and not moves[0].calls):

@@ -142,24 +142,30 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
         return None
     ranked = _rank_rows(counted, metrics[0])
     settings = find_differing_settings(rows)
+    title, order = f"{format_count(len(ranked), 'row')} by {' '.join(split_words(metrics[0]))}", ", the largest first"
+    lines = [_write_cells(row, settings, metrics) for row in ranked]
+    specs = [row.spec for row in ranked]
+    if len(ranked) > _MOST:
+        order = f": the {_ENDS} largest and the {_ENDS} smallest"
+        others = [_Cell(f"... {len(ranked) - 2 * _ENDS} others"), *[_Cell("")] * (len(lines[0]) - 1)]
+        lines = [*lines[:_ENDS], others, *lines[-_ENDS:]]
+        specs = [*specs[:_ENDS], *specs[-_ENDS:]]
+    is_told_apart = len(set(specs)) == len(specs)
     names = ["Model", "Settings"] if settings else ["Model"]
-    titles = [*names, *map(_fold_title, metrics)]
-    shown = ranked if len(ranked) <= _MOST else [*ranked[:_ENDS], *ranked[-_ENDS:]]
-    lines = [_write_cells(row, settings, metrics) for row in shown]
-    title, largest = f"{format_count(len(ranked), 'row')} by {' '.join(split_words(metrics[0]))}", ", the largest first"
-    if len(shown) < len(ranked):
-        largest = f": the {_ENDS} largest and the {_ENDS} smallest"
-        lines.insert(_ENDS, [_Cell(f"... {len(ranked) - len(shown)} others"), *[_Cell("")] * (len(titles) - 1)])
-    is_told_apart = len({row.spec for row in shown}) == len(shown)
-    last_metrics_first = metrics[:0:-1]  # all but the first, which the rows are sorted by
-    cells = {(number, column): cell for number, line in enumerate(lines) for column, cell in enumerate(line)}
+    titles = [*map(_fold_title, metrics)]
     return Grid(
-        f"{title}{largest}",
-        tuple(titles),
+        f"{title}{order}",
+        (*names, *titles),
         tuple(tuple(cell.text for cell in line) for line in lines),
-        numeric=frozenset(range(len(names), len(titles))),
-        marks={key: cell.mark for key, cell in cells.items() if cell.mark},
-        least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, last_metrics_first)),
+        numeric=frozenset(range(len(names), len(names) + len(titles))),
+        marks={
+            (number, column): cell.mark
+            for number, line in enumerate(lines)
+            for column, cell in enumerate(line)
+            if cell.mark
+        },
+        # The last metric first; the first metric stays, by which the rows are sorted.
+        least_needed=(*(["Settings"] if is_told_apart else []), *titles[:0:-1]),
     )
 
 
