@@ -60,16 +60,14 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     loaders = [offer.item for offer in list_accepting(spec)]
     preload = next((loader.preload for loader in loaders if loader.preload), ())
     source = spec.rpartition(":")[0]
-    is_by_module = is_in_module(spec) and not any(loader.packages for loader in loaders)
-    modules: list[Module] = []
     if is_in_file(spec):
-        modules = [Module(folder / source, (folder / source).parent)]
-    elif is_by_module:
-        modules = list(filter(None, (find_own_module(name, folder) for name in _add_packages(source))))
-    if modules:
-        return _read_python(modules, preload)
+        return _read_python([Module(folder / source, (folder / source).parent)], preload)
     packages = next(filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders)), set[str]())
-    if is_by_module:
+    if is_in_module(spec) and not any(loader.packages for loader in loaders):
+        modules = [find_own_module(name, folder) for name in _add_packages(source)]
+        own_modules = [module for module in modules if module is not None]
+        if own_modules:
+            return _read_python(own_modules, preload)
         packages = {*packages, source.partition(".")[0]}  # whose version identifies the code
     saved = _find_saved(spec, folder)
     return SourceCode("" if saved is None else _digest_saved(saved), frozenset(packages), preload)
