@@ -132,7 +132,7 @@ def _describe_history(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
         measured = [row.values.get(name) for row in rows]
         numbers = [None if value is None else value.value for value in measured]
         values[name] = numbers[0] if len(set(numbers)) == 1 else numbers
-        bounds = {place: value.sign for place, value in enumerate(measured) if value is not None and value.sign}
+        bounds = {number: value.sign for number, value in enumerate(measured) if value is not None and value.sign}
         if bounds:
             signs[name] = bounds
     return {
