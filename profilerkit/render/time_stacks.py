@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ..foreign_text import visible
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, nearest_around
+from ..trace.rows import read_work
 from ..trace.table import Table
 from .grids import list_records
+from .values import write_row_value
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -76,7 +78,7 @@ def _stack_layers(report: Report, phase: str) -> list[Frame]:
     for row in find_rows(report, "path", column):
         path, seconds = row["path"], read_seconds(row.get(column))
         if seconds is not None:
-            facts = {name: counts.get(path, {}).get(name) for name in ("params", *WORK)}
+            facts: dict[str, Any] = {name: _write_count(counts.get(path, {}), name) for name in ("params", *WORK)}
             facts |= {name: row.get(name) for name in ("calls", "missing")}
             frames[path] = Frame(name_frame(path, row.get("type", "")), seconds, _select_facts(facts))
     return _nest(frames)
@@ -89,9 +91,15 @@ def _stack_operators(report: Report, phase: str) -> list[Frame]:
         if seconds is None or row.get("phase") != phase:
             continue
         layer = frames.setdefault(row["layer"], Frame(name_frame(row["layer"]), 0.0))
-        facts = {name: row.get(name) for name in ("calls", *WORK, "missing")}
+        facts = {name: read_work(row, name) for name in ("calls", *WORK, "missing")}
         layer.inside.append(Frame(visible(row["operator"]), seconds, _select_facts(facts), seconds=seconds))
     return _nest(frames)
+
+
+def _write_count(row: Mapping[str, Any], column: str) -> Any:
+    """Return a count of a layer; of one that is known by its bounds a text, with the sign before it: "≥ 128"."""
+    sign, count = write_row_value(row, column)
+    return f"{sign}{count}" if sign else count
 
 
 def _select_facts(facts: Mapping[str, Any]) -> dict[str, Any]:

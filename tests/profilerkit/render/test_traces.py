@@ -15,6 +15,7 @@ import profilerkit
 from profilerkit import Comparison, Report
 from profilerkit.render import render
 from profilerkit.times.layer_times import LayerTime, layer_time_table
+from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
 #: Own seconds; with the layers inside the model takes 1 + 2 + 4 = 7 forward and 3 + 0 + 5 = 8 backward.
@@ -111,6 +112,12 @@ def test_a_chrome_trace_nests_the_layers_in_microseconds() -> None:
     ]
     assert forward[2]["args"] == {"calls": 2, "missing": "a part", "own_seconds": 2.0}
     assert forward[0]["args"]["macs"] == 192, "the counts of the report stand beside its times"
+    layers = [{**row, "macs_low": 192, "macs_high": None} for row in TEACHER.layers or ()]
+    bounded = replace(report(), layers=LayerTable(layers))
+    (event,) = [
+        event for event in chrome(bounded) if event["name"] == "(model) (Net)" and event["cat"] == "layers, forward"
+    ]
+    assert event["args"]["macs"] == "≥ 192", "at least so many"
 
 
 def test_models_side_by_side_are_processes() -> None:
