@@ -125,7 +125,8 @@ class TrainingLayers(LayerRows):
     """The layer table of a training step, as a `LayerTable`: MACs and FLOPs forward, backward and together.
 
     The table has the columns of the layer table; if the backend tells the two passes apart, also ``forward_macs``,
-    ``forward_flops``, ``backward_macs`` and ``backward_flops``, and each of these with ``own_`` in front.
+    ``forward_flops``, ``backward_macs`` and ``backward_flops``, and each of these with ``own_`` in front; None where
+    the work of both passes together is not known exactly.
 
     >>> from torch import nn
     >>> from profilerkit import profile

@@ -152,12 +152,21 @@ def _list_layer_work(trace: ModelTrace) -> dict[str, _LayerWork]:
         return dict.fromkeys(paths, _LayerWork(dict.fromkeys(columns.names), dict.fromkeys(own_names), {}))
     own_sums = {**dict.fromkeys(paths, columns.zeros), **columns.sum_by(attrgetter("layer"), trace.operators)}
     sums = _add_inside(own_sums, {path: parent_path(path) for path in paths})
-    inside = {path: columns.label(sums[path]) for path in paths}
-    own_work = {path: columns.label(own_sums[path], "own_") for path in paths}
-    ends: Mapping[str, Mapping[str, float | None]] = {}
+    counts = {path: (columns.label(sums[path]), columns.label(own_sums[path], "own_")) for path in paths}
+    ends: dict[str, dict[str, float | None]] = {path: {} for path in paths}
     if trace.choices or trace.uncounted:
-        ends = list_layer_bounds(trace, {path: {**inside[path], **own_work[path]} for path in paths})
-    return {path: _LayerWork(inside[path], own_work[path], ends.get(path, {})) for path in paths}
+        ends = list_layer_bounds(trace, {path: {**inside, **own_work} for path, (inside, own_work) in counts.items()})
+    return {
+        path: _LayerWork(_leave_out_unknown(inside, ends[path]), _leave_out_unknown(own_work, ends[path]), ends[path])
+        for path, (inside, own_work) in counts.items()
+    }
+
+
+def _leave_out_unknown(work: Mapping[str, int], ends: Mapping[str, float | None]) -> dict[str, int | None]:
+    """Return columns of work; the part of a pass is None if the work of both passes together lies between two ends."""
+    names = {name: name.replace("forward_", "").replace("backward_", "") for name in work}
+    inexact = {name for name in work for end in ("low", "high") if ends.get(f"{name}_{end}", work[name]) != work[name]}
+    return {name: None if names[name] != name and names[name] in inexact else work[name] for name in work}
 
 
 def _find_exact_work(work: _LayerWork) -> dict[str, int | None]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from profilerkit import ModelTrace, Report, StatusKey
@@ -114,6 +115,16 @@ def test_a_share_of_a_whole_between_two_ends_is_not_known(trace: ModelTrace, is_
     assert share == (6 / 16 if is_known else None)
     assert {row["share"] for row in trace.table.by_depth()} == ({1.0} if is_known else {None}), "all are of one type"
     assert ("%" in render(Report("net", "fake", "Net", {}, layers=trace.table), "tree")) == is_known
+
+
+def test_the_part_of_a_pass_is_not_known_where_that_of_both_is_not() -> None:
+    """A training step of 6 MACs in "b" forward, and in "c" 10 backward, where an operator is not counted."""
+    whole = made({"op::c": 1}, ())
+    before, after = whole.operators
+    step = replace(whole, operators=(before, msgspec.structs.replace(after, phase="backward")))
+    names = ("forward_macs", "backward_macs", "own_forward_flops", "own_backward_flops")
+    rows = {row["path"]: tuple(row[name] for name in names) for row in step.table}
+    assert rows == {"": (None, None, 0, 0), "a": (0,) * 4, "b": (6, 0, 12, 0), "c": (None,) * 4}
 
 
 def test_a_model_that_failed_has_no_ends() -> None:
