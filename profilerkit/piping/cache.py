@@ -71,15 +71,9 @@ class Resolved(NamedTuple):
         }
         return list_contents((changeable, getattr(function, "__dict__", None)))
 
-    def find_trace(self) -> ModelTrace | None:
-        """Return the trace among the arguments, of several the one by that name; None where there is none."""
-        named = self.values.get("trace")
-        if isinstance(named, ModelTrace):
-            return named
-        for value in self.values.values():
-            if isinstance(value, ModelTrace):
-                return value
-        return None
+    def list_traces(self) -> list[ModelTrace]:
+        """Return the traces among the arguments."""
+        return [value for value in self.values.values() if isinstance(value, ModelTrace)]
 
 
 #: The arguments that every profiler provides and that may be changed in place.

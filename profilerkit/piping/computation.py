@@ -167,12 +167,12 @@ class Computation:
             )
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
-        trace = resolved.find_trace()
+        traces = resolved.list_traces()
         try:
             returned: Any = _INAPPLICABLE
             if self.applies(binding):
-                returned = _find_obstacle(binding, resolved.statuses, trace) or self._invoke(binding, resolved)
-            outcomes = read_outcomes(binding, returned, trace)
+                returned = _find_obstacle(binding, resolved.statuses, traces) or self._invoke(binding, resolved)
+            outcomes = read_outcomes(binding, returned, traces)
         except Exception as error:
             self._failed[id(binding.function)] = error
             raise
@@ -240,7 +240,7 @@ def _describe_origin(error: Exception) -> str:
     return describe_origin(error) or ("" if is_ours or not line else f"raised at {line}")
 
 
-def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], trace: ModelTrace | None) -> Outcome | None:
+def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], traces: Iterable[ModelTrace]) -> Outcome | None:
     """Return the outcome of a function that needs a value which is not to be had, or a trace that failed.
 
     A failed trace still has its weights, for the keys that are derived from these.
@@ -254,8 +254,7 @@ def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], trace: M
             if isinstance(status, Metric):  # a trace is nothing that people ask for
                 reason = f"needs {name}, which is unavailable: {reason}"
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
-    if trace is None or trace.failure is None:
+    failure = next((trace.failure for trace in traces if trace.failure is not None), None)
+    if failure is None or any(key.DERIVED_FROM is TracePart.WEIGHTS for key in binding.contract.keys):
         return None
-    if any(key.DERIVED_FROM is TracePart.WEIGHTS for key in binding.contract.keys):
-        return None
-    return Outcome.of(Failure(trace.failure))
+    return Outcome.of(Failure(failure))

@@ -71,7 +71,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         return
     group = object()
     for (computation, binding, arguments), value in zip(participants, returned, strict=True):
-        outcomes = read_outcomes(binding, value, arguments.find_trace())
+        outcomes = read_outcomes(binding, value, arguments.list_traces())
         computation.store(binding, outcomes, arguments, group)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,16 +30,16 @@ _PLAIN = frozenset((int, float, str, bool, type(None)))
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
-def read_outcomes(binding: Binding, returned: Any, trace: ModelTrace | None) -> dict[str, Outcome]:
+def read_outcomes(binding: Binding, returned: Any, traces: Sequence[ModelTrace]) -> dict[str, Outcome]:
     """Read what a function returned: a dict by name, or the bare value of its only key.
 
     A value may be a number, a text, a `Measurement`, a table, or a list, tuple or dict of these; a key that is no
-    metric may have any value. NaN is no value. A value that is computed from a trace has the gaps of the trace.
+    metric may have any value. NaN is no value. A value that is computed from traces has the gaps of each.
 
     Args:
         binding: The function, with the key that it was called for.
         returned: What it returned.
-        trace: The trace among its arguments, if there is one.
+        traces: The traces among its arguments.
 
     Raises `TypeError` for anything else.
     """
@@ -56,7 +56,7 @@ def read_outcomes(binding: Binding, returned: Any, trace: ModelTrace | None) -> 
         returned = {binding.key.NAME: returned}
     if returned.keys() != keys.keys():
         raise _make_keys_error(binding, returned)
-    return {name: _read_outcome(function, key, returned[name], trace) for name, key in keys.items()}
+    return {name: _read_outcome(function, key, returned[name], traces) for name, key in keys.items()}
 
 
 def _make_keys_error(binding: Binding, returned: Mapping[Any, Any]) -> TypeError:
@@ -75,7 +75,7 @@ def _make_keys_error(binding: Binding, returned: Mapping[Any, Any]) -> TypeError
     )
 
 
-def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: ModelTrace | None) -> Outcome:
+def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, traces: Sequence[ModelTrace]) -> Outcome:
     """Return the outcome of a key: a failure for a negative time, which no clock tells, and no value for NaN."""
     outcome = Outcome.of(returned)
     value = outcome.value
@@ -91,7 +91,9 @@ def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, tra
         if least < 0 and isinstance(key, Metric) and key.UNIT == "s":
             problem = f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock"
             return Outcome.of(Failure(InputError(problem)))
-    return apply_gaps(outcome, key, trace)
+    for trace in traces:
+        outcome = apply_gaps(outcome, key, trace)
+    return outcome
 
 
 def _require_finished(function: ProfilerFunction, value: Any) -> None:
@@ -135,9 +137,9 @@ def _list_names(names: Any) -> str:
     return ", ".join(repr(name) for name in names) or "none"
 
 
-def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
+def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace) -> Outcome:
     """Return the outcome of a key that is computed from a trace, with the gaps of the trace."""
-    if trace is None or outcome.value is None:
+    if outcome.value is None:
         return outcome
     gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
     error = gaps.error

@@ -119,6 +119,21 @@ def test_a_number_from_a_trace_of_which_a_part_is_missing_has_no_known_bounds() 
     assert profiler.status_get("operators_per_layer", to_value=False).outcome.ends == UNKNOWN_ENDS
 
 
+def test_a_value_of_two_traces_lacks_what_either_lacks() -> None:
+    class Training(Tracing):
+        def trace_training(self, model: FakeModel, inputs: Any) -> ModelTrace:
+            return replace(self.trace(model, inputs), uncounted={"its::op": 1})
+
+    @metric("training_per_forward", derived_from="operators")
+    def training_per_forward(trace: ModelTrace, training_trace: ModelTrace) -> int:
+        return len(training_trace.operators) // len(trace.operators)
+
+    assert outcomes(training_per_forward, Training(uncounted={"my::op": 1})) == {
+        "training_per_forward": (1, "partial", ("its::op (1 call)", "my::op (1 call)"))
+    }
+    assert outcomes(training_per_forward, Training()) == {"training_per_forward": (1, "partial", ("its::op (1 call)",))}
+
+
 def test_a_trace_that_this_release_cannot_make_is_unavailable() -> None:
     found = outcomes(ComputeAll(1, 2, "a", 1), Tracing(failure=NotOfferedError("no such name")))
     assert found["work"] == found["peak"] == (None, "unavailable", ("no such name",))
