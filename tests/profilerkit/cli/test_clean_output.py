@@ -1,7 +1,8 @@
-"""Standard output has results alone, whatever prints: models, plugins, C code, subprocesses, exit handlers."""
+"""Standard output has the results alone; colors are for terminals."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from time_limits import run_program
 
 from profilerkit.cli import cli
+from profilerkit.process import clean_output
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -221,3 +223,37 @@ def test_the_width_is_that_of_the_terminal_of_the_results(tmp_path: Path) -> Non
     shell = f"cd {tmp_path}; {sys.executable} code.py 2>/dev/null; {sys.executable} code.py | cat"
     child = pexpect.spawn("bash", ["-c", shell], encoding="utf-8", dimensions=(24, 93), timeout=60)
     child.expect("93\r\n77\r\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "settings", "expected"),
+    [
+        (Terminal(), {"TERM": "xterm"}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (io.StringIO(), {"TERM": "xterm"}, False),
+        (None, {"TERM": "xterm"}, False),
+    ],
+)
+def test_when_color_is_wanted(
+    stream: io.StringIO | None, settings: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(clean_output, "results", lambda: stream)
+    assert clean_output.wants_color() is expected
+
+
+def test_a_closed_stream_has_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = Terminal()
+    closed.close()
+    monkeypatch.setattr(clean_output, "results", lambda: closed)
+    assert clean_output.wants_color() is False

@@ -59,13 +59,6 @@ def test_what_is_no_command_is_said(install: Any, core: None) -> None:
     assert "its load returned <built-in function len>, which is no command; " in run("weigh")[1]
 
 
-def test_two_plugins_with_one_command_are_an_error_of_that_command(install: Any, core: None) -> None:
-    install("scales", commands=make_offering(info("list")))
-    assert run("--help")[0] == 0
-    assert run("show", "--help")[0] == 0
-    assert "two plugins offer command 'list': " in run("list")[1]
-
-
 def test_without_plugins_there_are_our_commands(install: Any, core: None) -> None:
     install("scales", "profilerkit-scales", commands=make_offering(info()))
     code, output = run("--no-plugins", "--help")

@@ -1,5 +1,6 @@
-"""Kinds of figures that plugins add."""
+"""Kinds of figures, and engines of audits, that plugins add."""
 
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from profilerkit import (
     FigureInfo,
     NotOfferedError,
     PluginFailedError,
-    RegistrationConflictError,
     Report,
     profile,
 )
 from profilerkit.testing import FakeModel
+from profilerkit_audits import Engine, EngineInfo
+from profilerkit_audits.engine import find_engine
 from profilerkit_pages.figures import kinds
 
 
@@ -64,14 +66,41 @@ def test_a_figure_that_raises_names_its_plugin(install: Any, report: Report, err
         report.plot("sketch")
 
 
-def test_two_figures_of_one_name_are_an_error(install: Any, report: Report) -> None:
-    install("art", figures=make_offering(FigureInfo("icicle", lambda: draw)))
-    reload_plugins()
-    with pytest.raises(RegistrationConflictError, match="two plugins offer figure 'icicle': "):
-        report.plot("icicle")
-
-
 def reload_plugins() -> None:
     from profilerkit.hooks import offers
 
     offers.forget()
+
+
+class Nothing(Engine):
+    def run(self, cases: Iterable[Any]) -> Generator[Any, None, None]:
+        yield from ()
+
+
+def test_an_engine_of_a_package_is_found_like_ours(install: Any, core: None) -> None:
+    install("slow", engines=make_offering(EngineInfo("nothing", lambda: Nothing)))
+    assert find_engine("nothing") is Nothing
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (
+            make_raising(ImportError("No module named 'slurm'")),
+            "^the engine 'mine' cannot be used: No module named 'slurm'; install it with: pip install 'my-slurm'$",
+        ),
+        (
+            make_raising(KeyError("slurm")),
+            r"^engine 'mine' of plugin 'slow'.* cannot be used \(KeyError: 'slurm'\); to do",
+        ),
+        (make_raising(SystemExit(3)), r"^engine 'mine' of plugin 'slow'.* cannot be used \(SystemExit: 3\); to do"),
+        (lambda: 3, "^engine 'mine' of plugin 'slow'.*: its load returned 3, which is no engine; to do without it"),
+        (lambda: str, "^engine 'mine' of plugin 'slow'.*: its load returned .*str.*, which is no engine; to do"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_says_why(
+    load: Callable[[], Any], message: str, install: Any, core: None
+) -> None:
+    install("slow", engines=make_offering(EngineInfo("mine", load, requirement="my-slurm")))
+    with pytest.raises(NotOfferedError, match=message):
+        find_engine("mine")

@@ -1,4 +1,4 @@
-"""Codes of failures: told from the type of an error, or from what a framework says, and kept in files of reports."""
+"""Errors: the codes of failures, which files of reports keep, and the names near an unknown metric."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profilerkit import FailureCode, InputError, ModelFailedError, Report, metric, profile
-from profilerkit.errors import classify
+from profilerkit.errors import UnknownStatusError, classify
 from profilerkit_numpy.layers import Sequential, dense
 
 
@@ -50,3 +50,10 @@ def test_a_value_that_failed_keeps_its_code_in_a_file(tmp_path: Path) -> None:
             "greedy": FailureCode.MEMORY,
         }
     assert read == report
+
+
+def test_an_unknown_metric_shows_the_five_nearest_names_and_where_all_are() -> None:
+    error = UnknownStatusError("mac", ["macs", "map", "may", "mat", "man", "zzz", "yyy"])
+    assert str(error).startswith("unknown metric 'mac'; this profiler knows, nearest first: macs, ")
+    assert str(error).endswith(" and 2 more; `profilerkit list` lists them")
+    assert "zzz" not in str(error) and len(error.names) == 7
