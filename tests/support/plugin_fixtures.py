@@ -11,6 +11,7 @@ import pytest
 from profilerkit import BackendInfo, Metric, ProfilerFunction, StatusKey, hookimpl
 from profilerkit.hooks import offers as plugins
 from profilerkit.testing import FakeBackend
+from profilerkit.trace.completeness import TracePart
 
 GROUP = "profilerkit"
 EntryPoints = list[metadata.EntryPoint]
@@ -88,6 +89,7 @@ class Depth(Metric):
     """How deep it is."""
 
     NAME = "depth"
+    DERIVED_FROM = TracePart.WEIGHTS  # it is known without a run
 
 
 class ComputeDepth(ProfilerFunction):
