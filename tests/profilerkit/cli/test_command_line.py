@@ -47,9 +47,6 @@ import torch
 def build():
     return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
 
-def half():
-    return torch.nn.Linear(4, 2).half()
-
 class Words(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -374,15 +371,6 @@ def test_times_are_measured_on_as_many_threads_as_requested(model_file: str) -> 
     assert "on 1 thread" in output
     code, output = run("profile", f"{model_file}:build", *options, "--static")
     assert code == 0, output
-
-
-@pytest.mark.parametrize("dtype", ["", ":float16"])
-def test_an_input_has_the_dtype_of_the_model(dtype: str, model_file: str) -> None:
-    arguments = ("--input-shape", f"4{dtype}", "--metric", "memory_footprint", "--format", "json")
-    code, output = run("profile", f"{model_file}:half", *arguments)
-    assert code == 0, output
-    (status,) = json.loads(output)["statuses"]
-    assert status["value"] == 2 * ((4 * 2 + 2) + 4 + 2), "weights, inputs and outputs, of two bytes each"
 
 
 def test_profile_as_json_and_with_named_inputs(model_file: str) -> None:
