@@ -9,9 +9,7 @@ the exporter. Single numbers, such as the bounds of a clip, are neither.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
 
@@ -19,7 +17,8 @@ from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
-from .constants import Constant, Use
+from .constants import Constant
+from .exported_module import ExportedModule, Role
 from .nodes import list_nodes, read_attributes
 from .types import STANDARD
 
@@ -106,10 +105,10 @@ def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[Place
     weights belong to the model. Packed weights have several numbers in an element: their record has no shape.
     """
     weights = []
-    nodes_are_weights, told = _has_weights_in_nodes(constants), _read_module(model, constants)
+    nodes_are_weights, module = _has_weights_in_nodes(constants), ExportedModule(model, constants)
     for identity, constant in enumerate(constants):
         elements, shape, dtype = constant.shape.numel, tuple(constant.shape), constant.dtype
-        is_parameter = _is_parameter(constant, told, nodes_are_weights)
+        is_parameter = _is_parameter(constant, module, nodes_are_weights)
         if elements <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         packed = _count_packed(constant)
@@ -125,21 +124,19 @@ def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[Place
 # Which of them are parameters -----------------------------------------------------------------------------------------
 
 
-def _is_parameter(constant: Constant, told: _ToldModule, nodes_are_weights: bool) -> bool:
+def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights: bool) -> bool:
     """Return whether a constant is a weight that is trained: by the exporter, the operators that use it, or its dtype.
 
     Integers are weights although a module that was quantized has them as buffers.
     """
-    kind = told.kinds.get(constant.name)
-    if kind is not None and is_float(constant.dtype) and not constant.name.startswith(_FROZEN):
-        return kind == "PARAMETER"
+    told = module.tell_role(constant)
+    if told is not None:
+        return told is Role.PARAMETER
     if _is_used(constant, _PARAMETERS):
         return True
-    if constant.dtype in _NARROW and _is_used(constant, _SCALED):
-        return constant.shape.numel > 1
-    if not is_float(constant.dtype) or not constant.shape or (constant.is_node and not nodes_are_weights):
-        return False
-    if kind is None and told.is_computed(constant.name) and not any(map(_works_with_parameter, constant.uses)):
+    if not is_float(constant.dtype):
+        return constant.dtype in _NARROW and constant.shape.numel > 1 and _is_used(constant, _SCALED)
+    if not constant.shape or (constant.is_node and not nodes_are_weights) or module.has_computed(constant):
         return False
     uses = constant.uses
     return not uses or any(use.input not in _BUFFERS.get(use.node.op_type, ()) for use in uses)
@@ -159,75 +156,6 @@ def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
         elif constant.shape.numel > 1 and is_float(constant.dtype):
             return False
     return has_weight
-
-
-# The exported module, as torch's exporter describes it ----------------------------------------------------------------
-
-#: The metadata key of the list of the module's tensors, a line of this list, and the beginning of the names of weights
-#: that the exporter's quantization has put in the place of parameters.
-_SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
-_TENSOR, _FROZEN = re.compile(r"^(\w+): (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE), "_frozen_param"
-#: The metadata key of the operator of torch that a node is a part of, and the name of a parameter in this text:
-#: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
-_TORCH_OPERATOR, _TORCH_PARAMETER = "pkg.torch.onnx.fx_node", re.compile(r"%(p_\w+)")
-#: Names of constants that the exporter has computed, maybe from a parameter.
-_COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
-#: Names of results of operators of torch that only move the elements of a parameter or a buffer.
-_MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
-
-
-class _ToldModule(NamedTuple):
-    """The known facts about the tensors of the module.
-
-    Attributes:
-        kinds: "PARAMETER" or "BUFFER" for each tensor, by its name; empty if the exporter does not tell.
-        has_moved_parameter: Whether a parameter may have the name of an operator in the file that moves its elements.
-    """
-
-    kinds: Mapping[str, str]
-    has_moved_parameter: bool
-
-    def is_computed(self, name: str) -> bool:
-        """Return whether the exporter has computed a constant whose name is no tensor of the module."""
-        if _COMPUTED.fullmatch(name):
-            return True
-        if not self.kinds or not name.isidentifier():
-            return False
-        return not (self.has_moved_parameter and _MOVED.fullmatch(name))  # "sin", "zeros_1": an operator's result
-
-
-def _read_module(model: ModelProto, constants: Iterable[Constant]) -> _ToldModule:
-    """Return the facts about a module that the exporter tells.
-
-    A parameter has moved if it is no constant, and if no operator of torch with nodes in the graph reads it.
-    """
-    kinds: dict[str, str] = {}
-    missing: set[str] = set()
-    for entry in (*model.metadata_props, *model.graph.metadata_props):
-        if entry.key == _SIGNATURE:
-            names = {constant.name for constant in constants}
-            for argument, kind, name in _TENSOR.findall(entry.value):
-                kinds[name] = kind
-                if kind == "PARAMETER" and name not in names:
-                    missing.add(argument)
-    if missing:
-        for node in model.graph.node:
-            missing -= _list_torch_parameters(node)
-    return _ToldModule(kinds, bool(missing))
-
-
-def _list_torch_parameters(node: NodeProto) -> set[str]:
-    """Return the parameters that the operator of torch reads which a node is a part of, as the operator names them."""
-    texts = [entry.value for entry in node.metadata_props if entry.key == _TORCH_OPERATOR]
-    return set(_TORCH_PARAMETER.findall(" ".join(texts)))
-
-
-def _works_with_parameter(use: Use) -> bool:
-    """Return whether a node is a part of an operator of torch that reads a parameter, and scales or shifts by it.
-
-    An example is the affine part of a group norm: the exporter has added dimensions to its weights.
-    """
-    return use.node.op_type in ("Add", "Mul") and bool(_list_torch_parameters(use.node))
 
 
 # Weights that hold more, or less, than their elements -----------------------------------------------------------------
@@ -253,18 +181,26 @@ def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
     Linear models, trees and scalers have their weights in attributes, which are no tensors. And matrices of integers
     may hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits.
     """
-    in_attributes, in_integers = set[str](), set[str]()
-    for node in list_nodes(model):
-        if node.domain == _LEARNED and any(entry.floats or entry.HasField("t") for entry in node.attribute):
-            in_attributes.add(node.op_type)
-    for constant in constants:
-        if "int" in constant.dtype and sum(size > 1 for size in constant.shape) > 1:
-            in_integers.update(use.node.op_type for use in constant.uses if _may_unpack(use.node, constant.dtype))
     parts = []
-    for operators, where in ((in_attributes, "in attributes"), (in_integers, "in integers")):
+    for operators, where in ((_list_learned(model), "in attributes"), (_list_unpacking(constants), "in integers")):
         if operators:
             parts.append(f"the weights that {', '.join(sorted(operators))} has {where}")
     return " and ".join(parts)
+
+
+def _list_learned(model: ModelProto) -> set[str]:
+    """Return the operators that have weights in their attributes."""
+    learned = (node for node in list_nodes(model) if node.domain == _LEARNED)
+    return {node.op_type for node in learned if any(entry.floats or entry.HasField("t") for entry in node.attribute)}
+
+
+def _list_unpacking(constants: Iterable[Constant]) -> set[str]:
+    """Return the operators that may take several weights out of an element of a matrix of integers."""
+    operators = set[str]()
+    for constant in constants:
+        if "int" in constant.dtype and sum(size > 1 for size in constant.shape) > 1:
+            operators.update(use.node.op_type for use in constant.uses if _may_unpack(use.node, constant.dtype))
+    return operators
 
 
 def _may_unpack(node: NodeProto, dtype: str) -> bool:
