@@ -104,18 +104,19 @@ class Folding:
             return tf.make_ndarray(operator.node_def.attr["value"].tensor)
         if operator.type in _OF_SHAPES:
             return self._fold_shape(operator, value.scope)
-        rule = _RULES.get(operator.type)
-        if rule is None:
-            return None
-        values = [self.find_value(tensor, value.scope) for tensor in operator.inputs]
+        return self._compute(operator, value, value.scope) if operator.type in _RULES else None
+
+    def _compute(self, operator: Any, value: Value, scope: Scope) -> Any:
+        """Return the array that an operator makes of the arrays that it reads; None if one of them is not known."""
+        values = [self.find_value(tensor, scope) for tensor in operator.inputs]
         inputs = [self.constant(value_read) for value_read in values]
         if any(constant is None for constant in inputs):
             return None
-        if not self._from_inputs.isdisjoint(value_read.number for value_read in values):
+        if any(map(self.follows, values)):
             self._from_inputs.add(value.number)
         try:
             with np.errstate(all="ignore"):
-                folded = rule(operator, inputs)
+                folded = _RULES[operator.type](operator, inputs)
         except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
             return None  # the model itself will say so when it runs
         # The kernel keeps the dtype if numpy would change it: the mean of the integers 1 and 4 is 2.

@@ -11,7 +11,7 @@ elsewhere) and the tensors that it makes. A tensor of unknown shape counts 0 byt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TypeVar
 
@@ -83,18 +83,18 @@ def find_shared_input(kind: str, index: int, sources: Sequence[Tensor | None], o
     shared = index if kind == "IdentityN" else _CUTS.get(kind, 0)
     if shared >= len(sources):
         return None
-    source = sources[shared]
-    if kind in _SAME_BUFFER:
-        is_same = True
-    elif source is None:  # its shape is not known
-        is_same = False
-    else:
-        is_same = (
-            (kind in _SAME_IF_UNCHANGED and _is_unchanged(kind, source, output))
-            or (kind in _CUTS and _is_view(source, output))
-            or (kind == "Transpose" and _moves_nothing(source, output))
-        )
+    source = sources[shared]  # None if its shape is not known
+    is_same = kind in _SAME_BUFFER or (source is not None and _copies_nothing(kind, source, output))
     return shared if is_same else None
+
+
+def _copies_nothing(kind: str, source: Tensor, output: Tensor) -> bool:
+    """Return whether an operator, for tensors of these shapes, only gives the buffer of an input another name."""
+    return (
+        (kind in _SAME_IF_UNCHANGED and _is_unchanged(kind, source, output))
+        or (kind in _CUTS and _is_view(source, output))
+        or (kind == "Transpose" and _moves_nothing(source, output))
+    )
 
 
 def _is_unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
@@ -179,14 +179,18 @@ def _count_einsum_copies(equation: str, sizes: Sequence[int], result_bytes: int)
     if not arrow or "." in equation or len(terms) != 2:
         return 0
     first, second = terms
-    batch = "".join(label for label in first if label in second and label in result)
-    contracted = "".join(label for label in first if label in second and label not in result)
+    batch = _pick(first, lambda label: label in second and label in result)
+    contracted = _pick(first, lambda label: label in second and label not in result)
     copies, free_of_both = 0, ""
     for term, size in zip(terms, sizes, strict=False):
-        free = "".join(label for label in term if label in result and label not in batch)
+        free = _pick(term, lambda label: label in result and label not in batch)
         free_of_both += free
         if term not in (batch + free + contracted, batch + contracted + free):
             copies += size
     if result != batch + free_of_both:
         copies += result_bytes
     return copies
+
+
+def _pick(term: str, is_picked: Callable[[str], bool]) -> str:
+    return "".join(filter(is_picked, term))

@@ -58,7 +58,7 @@ class _StepWriter:
         sources = [self._facts.get(number) for number in operator.inputs]
         tensors = [None if source is None else source.tensor for source in sources]
         aliases: dict[int, int] = {}
-        makes = []
+        makes: dict[int, int] = {}
         for index, output in enumerate(operator.outputs):
             shared = find_shared_input(operator.type, index, tensors, output)
             source = None if shared is None else sources[shared]
@@ -66,16 +66,14 @@ class _StepWriter:
                 aliases[output.number] = source.tensor.number
             is_held_elsewhere = operator.type == "Const" or (shared is not None and source is None)
             size = 0 if is_held_elsewhere else self._count_bytes(operator, sources, output, source)
-            makes.append((output.number, size))
-            before = sources[0] if operator.type in LIST_WRITES else source
-            self._remember(operator, output, before, size)
+            makes[output.number] = size
+            self._remember(operator, output, sources[0] if operator.type in LIST_WRITES else source, size)
         maker = sources[0].maker if sources and sources[0] is not None else ""
-        reusable = list_reusable(operator.type, tensors, maker)
         return Step(
-            reads=tuple(tensor.number for tensor in tensors if tensor is not None),
-            makes=tuple(makes),
+            reads=_list_numbers(tensors),
+            makes=tuple(makes.items()),
             aliases=aliases,
-            reuses=tuple(tensor.number for tensor in reusable if tensor is not None),
+            reuses=_list_numbers(list_reusable(operator.type, tensors, maker)),
             scratch=count_scratch_bytes(operator.type, tensors, operator.outputs, operator.equation),
         )
 
@@ -117,6 +115,11 @@ class _StepWriter:
             return before.list_bytes
         self._listed.add(item.origin)
         return before.list_bytes + operator.times // before.runs * item.tensor.bytes
+
+
+def _list_numbers(tensors: Iterable[Tensor | None]) -> tuple[int, ...]:
+    """Return the numbers of the tensors that are not held elsewhere."""
+    return tuple(tensor.number for tensor in tensors if tensor is not None)
 
 
 def count_constant_bytes(operators: Iterable[Executed]) -> int:
