@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from types import MethodType
 from typing import Any
 
@@ -43,51 +43,57 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
     function the identity, the variables that it closes over and the global variables that it names.
     """
     leaves = find_subject(model).leaves
-    of_leaves = {id(leaf.value) for leaf in leaves}
-    modules: dict[int, Any] = {}
+    special = _SpecialValues({id(leaf.value) for leaf in leaves})
+    contents = Contents(special.add, reads_globals=True)
+    for leaf in leaves:
+        contents.written += _describe(leaf, values)
+    contents.add(model)
+    special.add_modules(contents)
+    return contents.written
 
-    def add_special(value: Any, contents: Contents) -> bool:
-        """Write down a value that has its own form in JAX (modules later, in turn); return whether it has one."""
-        kind = "leaf" if id(value) in of_leaves else _find_kind(type(value))
-        if kind == "jitted" and not hasattr(value, "__wrapped__"):  # JAX's arrays are of the same package
-            return False
+
+class _SpecialValues:
+    """Writes down the values that have their own form in JAX; ``of_leaves`` are the ids of the model's arrays."""
+
+    def __init__(self, of_leaves: Container[int]) -> None:
+        self._of_leaves = of_leaves
+        #: The modules that were met, which are written down later, in turn.
+        self._modules: dict[int, Any] = {}
+
+    def add(self, value: Any, contents: Contents) -> bool:
+        """Write down a value; return whether it has its own form."""
+        kind = "leaf" if id(value) in self._of_leaves else _find_kind(type(value))
         match kind:
             case "leaf":
                 contents.written.append("leaf")
             case "module":
                 contents.written.append(Identity(value))
-                modules.setdefault(id(value), value)
+                self._modules.setdefault(id(value), value)
             case "variable":  # of nnx or of Keras: its class and attributes, and its array if the array is no leaf
                 contents.written.append(type(value))
                 contents.add_attributes(dict(_list_stored(value)))
             case "method":
                 contents.add(value.__func__)
                 contents.add(value.__self__)
-            case "jitted":
+            case "jitted" if hasattr(value, "__wrapped__"):
                 contents.written.append(Identity(value))
                 contents.add(value.__wrapped__)
             case "model":
-                _add_model(value, contents, of_leaves)
-        return bool(kind)
+                _add_model(value, contents, self._of_leaves)
+            case _:  # JAX's arrays are of the package of jitted functions
+                return False
+        return True
 
-    contents = Contents(add_special, reads_globals=True)
-    for leaf in leaves:
-        contents.written += _describe(leaf, values)
-    contents.add(model)
-    _add_modules(contents, modules)
-    return contents.written
-
-
-def _add_modules(contents: Contents, modules: Mapping[int, Any]) -> None:
-    """Write down the attributes of modules, and of the modules to which the attributes lead."""
-    written = 0
-    while written < len(modules):
-        module = list(modules.values())[written]
-        written += 1
-        contents.written.append(Identity(module))
-        contents.add_class(type(module))
-        left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
-        contents.add_attributes({name: value for name, value in vars(module).items() if name not in left_out})
+    def add_modules(self, contents: Contents) -> None:
+        """Write down the attributes of modules, and of the modules to which the attributes lead."""
+        written = 0
+        while written < len(self._modules):
+            module = list(self._modules.values())[written]
+            written += 1
+            contents.written.append(Identity(module))
+            contents.add_class(type(module))
+            left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
+            contents.add_attributes({name: value for name, value in vars(module).items() if name not in left_out})
 
 
 def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:

@@ -72,13 +72,10 @@ def fold(
     nothing: list[Array | None] = [None] * len(node.output)
     if is_shape_operator(node) and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
-    arrays: list[Array | None] = []
-    for value in inputs:
-        if value is not None and value.array is None:
-            return nothing
-        arrays.append(None if value is None else value.array)
-    if not is_repeatable(node, inputs):
+    are_known = all(value is None or value.array is not None for value in inputs)
+    if not are_known or not is_repeatable(node, inputs):
         return nothing
+    arrays = [None if value is None else value.array for value in inputs]
     if node.op_type == "Identity" and len(arrays) == 1:
         return arrays  # nothing to compute
     if node.op_type not in _SHRINKING and not all(_makes_little(kind) for kind in types):

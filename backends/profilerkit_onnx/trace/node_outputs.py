@@ -57,13 +57,18 @@ def make_outputs(
             inferred = tensor_type(inferred.tensor_type.elem_type, array.shape)
         constant = source.is_constant or (array is not None and not source.from_inputs)
         value = Value(next(numbers), inferred or TypeProto(), constant, array, *source[1:])
-        if value.shape is None and name in declared.types:
-            # The file may tell sizes that onnx's inference leaves open, and types of operators that it does not know.
-            # If both leave a size open, the inference counts: it follows from the inputs of this call.
-            as_declared = replace(value, type=_bind_sizes(declared.types[name], declared.sizes))
-            value = as_declared if inferred is None or as_declared.shape is not None else value
-        outputs.append(value)
+        outputs.append(_complete(value, declared, name) if value.shape is None and name in declared.types else value)
     return outputs
+
+
+def _complete(value: Value, declared: Declarations, name: str) -> Value:
+    """Return a value of unknown shape with the type that the file declares for it, if that tells more.
+
+    The file may tell sizes that onnx's inference leaves open, and types of operators that it does not know. If both
+    leave a size open, the inference counts: it follows from the inputs of this call.
+    """
+    as_declared = replace(value, type=_bind_sizes(declared.types[name], declared.sizes))
+    return as_declared if not value.is_typed or as_declared.shape is not None else value
 
 
 class _Source(NamedTuple):
@@ -78,17 +83,14 @@ class _Source(NamedTuple):
 def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> _Source:
     """Return the origin of the outputs of a node: the origins of all its inputs together."""
     values = list(filter(None, inputs))
-    is_stored = is_constant = bool(values)
-    from_inputs = False
-    for value in values:
-        is_stored = is_stored and value.is_stored
-        is_constant = is_constant and value.constant
-        from_inputs = from_inputs or value.from_inputs
+    is_stored = bool(values) and all(value.is_stored for value in values)
     if is_stored:  # an unknown operator may be random
         is_defined = definition is not None or is_known(name_operator(node))
         is_stored = is_defined and not is_random(node, inputs)
+    is_constant = is_stored and all(value.constant for value in values)
+    from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
     turns = values[0].turns if node.op_type in _SAME_ELEMENTS and values else None
-    return _Source(is_constant and is_stored, from_inputs and not is_shape_operator(node), is_stored, turns)
+    return _Source(is_constant, from_inputs, is_stored, turns)
 
 
 def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:
