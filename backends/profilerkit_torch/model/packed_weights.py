@@ -115,9 +115,13 @@ def _find_packed_name(tensors: Mapping[str, torch.Tensor], elements: int) -> str
     """
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is None or is_unsized(tensor) or tensor.numel() > elements:
+        if tensor is None or (tensor.is_floating_point() and tensor.element_size() > 1):  # as in nearly all layers
             continue
-        if _is_integer(tensor) or (tensor.is_floating_point() and tensor.element_size() == 1):
+        if (
+            (tensor.is_floating_point() or _is_integer(tensor))
+            and not is_unsized(tensor)
+            and tensor.numel() <= elements
+        ):
             return name
     return None
 

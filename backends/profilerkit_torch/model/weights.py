@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn.parameter import is_lazy as is_unsized
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from profilerkit.trace.records import WeightRecord
 
@@ -67,7 +67,7 @@ def _read_content(tensor: torch.Tensor) -> _Content:
     if ordinary is not None and type(tensor) in PLAIN_TYPES and is_plain(tensor):  # nearly always, and quick
         dtype, size = ordinary
         return _Content(tensor.numel(), tensor.numel() * size, dtype, tuple(tensor.shape))
-    if is_unsized(tensor):
+    if isinstance(tensor, UninitializedTensorMixin):
         return _Content(0, 0, _name_dtype(tensor.dtype), ())
     shape = replace_by_shapes(tensor) if tensor.is_nested else tensor.shape
     return _Content(count_numbers(tensor), count_stored_bytes(tensor), _name_dtype(tensor.dtype), tuple(shape))
@@ -102,7 +102,7 @@ class Elements(NamedTuple):
 
 def identify_weight(tensor: torch.Tensor) -> Elements | int:
     """Return a key that two parameters share if they are tied: their elements, or the ``id`` of the tensor."""
-    if is_unsized(tensor) or not tensor.numel():
+    if isinstance(tensor, UninitializedTensorMixin) or not tensor.numel():
         return id(tensor)
     try:
         storage = storage_address(tensor.untyped_storage())

@@ -9,8 +9,11 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
-from torch.nn.parameter import is_lazy as is_unsized
+from torch.nn.parameter import (  # type: ignore[attr-defined]
+    UninitializedBuffer,
+    UninitializedParameter,
+    UninitializedTensorMixin,
+)
 
 from profilerkit import ModelInputs
 
@@ -113,7 +116,7 @@ def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
     - For a tensor whose class answers torch's functions itself: a tensor of that class.
     - For a parameter: a parameter. For any other tensor: a plain tensor.
     """
-    if is_unsized(tensor):
+    if isinstance(tensor, UninitializedTensorMixin):
         return _make_unsized(tensor)
     if tensor.is_meta or not is_plain(tensor):
         return tensor
@@ -158,7 +161,7 @@ class FakeStandIns(StandIns):
 
     def replace_weight(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a fake tensor; a sparse or nested one as it is."""
-        if is_unsized(tensor):
+        if isinstance(tensor, UninitializedTensorMixin):
             return self._fake_mode.from_tensor(tensor)
         if has_own_function(tensor):
             raise RuntimeError(f"a fake tensor cannot be a {type(tensor).__name__}, which answers torch's functions")
