@@ -13,8 +13,6 @@ from profilerkit.errors import InputError
 
 from .formats import MULTIPLIED, MULTIPLIED_OR_LOOKED_UP, WEIGHT_FORMATS, WeightFormat, WeightKind
 
-__all__ = ["READ_METHODS", "REFUSED_METHODS", "Formats", "read_formats", "read_modelopt_file"]
-
 #: Returns the format of a layer's weights of a kind, by the layer's path; None for their own dtype.
 Formats = Callable[[str, WeightKind], "WeightFormat | None"]
 _Config = Mapping[str, Any]

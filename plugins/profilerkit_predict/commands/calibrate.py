@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ..prediction import Calibration
 
-__all__ = ["command"]
-
 #: An interval is of no use if its upper end is more than so many times the lower one.
 _MOST_DISAGREEMENT = 25.0
 _SECONDS = click.FloatRange(min=0, min_open=True)

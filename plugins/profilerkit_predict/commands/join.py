@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from ..joining import JoinedProfile
 
-__all__ = ["command"]
-
 
 @click.command("join")
 @click.argument("profile", metavar="PROFILE")

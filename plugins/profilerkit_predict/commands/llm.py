@@ -19,8 +19,6 @@ from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, N
 
 from .results import save_and_print
 
-__all__ = ["command"]
-
 _count = partial(click.option, type=click.IntRange(min=1), show_default=True)
 
 

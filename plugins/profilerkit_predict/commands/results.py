@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ..joining import JoinedProfile
     from ..language_models import LanguageModelComparison, LanguageModelReport
 
-__all__ = ["save_and_print"]
-
 
 def save_and_print(
     result: LanguageModelReport | LanguageModelComparison | JoinedProfile,

@@ -11,8 +11,6 @@ from profilerkit.cli.options import output_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ProfilerKitError
 
-__all__ = ["command"]
-
 
 @click.command("trace-script")
 @click.option("--backend", default="torch", show_default=True, help="The framework that is profiled.")

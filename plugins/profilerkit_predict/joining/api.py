@@ -27,8 +27,6 @@ from .reading import ProfileFile, read_profile
 from .records import Recording
 from .result import JoinedProfile
 
-__all__ = ["join"]
-
 
 def join(
     profile: str | PathLike[str],

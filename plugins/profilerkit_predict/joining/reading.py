@@ -14,8 +14,6 @@ from typing import Any
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, ProfileFileError
 
-__all__ = ["METADATA", "ProfileFile", "read_profile", "require_passes"]
-
 #: The key under which the script of ``profilerkit trace-script`` describes its passes.
 METADATA = "profilerkit"
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["KernelTimes", "RecordedKernel", "Recording", "compute_layer_share", "measure_extent", "sum_covered"]
-
 
 @dataclass(frozen=True, slots=True)
 class RecordedKernel:

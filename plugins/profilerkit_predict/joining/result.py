@@ -25,8 +25,6 @@ from .records import Recording
 from .rows import list_layers, list_unattributed
 from .writing import write_joined
 
-__all__ = ["JoinedProfile"]
-
 #: From which share of the median on the slowest pass is named.
 _SLOW = 1.5
 #: How many layers a note names.

@@ -17,8 +17,6 @@ from ..layer_columns import count_calls, list_layer_columns
 from ..prediction.predicting import predict_trace
 from .records import RecordedKernel, Recording
 
-__all__ = ["list_layers", "list_unattributed"]
-
 #: The columns that are summed over a layer and the layers inside it: measured seconds, seconds by a device's figures,
 #: and counts.
 _MEASURED = ("seconds", "forward_seconds", "backward_seconds")

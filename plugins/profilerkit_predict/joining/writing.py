@@ -13,8 +13,6 @@ from profilerkit.render.values import share_text
 if TYPE_CHECKING:
     from .result import JoinedProfile
 
-__all__ = ["write_joined"]
-
 #: The width of notes, in characters.
 _WIDTH = 100
 #: How many kernels without a layer are listed.

@@ -15,8 +15,6 @@ from .formulas import dtype_bytes
 from .layout import Layout
 from .records import MatrixShape, ModelFacts
 
-__all__ = ["Adapters", "read_adapters"]
-
 
 @dataclass(frozen=True, slots=True)
 class Adapters:

@@ -29,8 +29,6 @@ from .report import LanguageModelReport, Request, make_report
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .step_cost import StepCost
 
-__all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
-
 #: The short names of dtypes.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 

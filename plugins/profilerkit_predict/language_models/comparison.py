@@ -16,8 +16,6 @@ from .report_tables import list_serving_columns
 from .serving import Serving
 from .text_table import Column, TextTable, draw_table, join_columns, show_bytes, wrap_lines
 
-__all__ = ["LanguageModelComparison"]
-
 
 @dataclass(frozen=True)
 class LanguageModelComparison:

@@ -23,8 +23,6 @@ from .model_cache import CacheLayer
 from .records import LatentAttention, ModelFacts
 from .steps import Piece
 
-__all__ = ["CacheTraffic", "EngineCache", "count_cache_traffic"]
-
 
 @dataclass(frozen=True)
 class EngineCache:

@@ -10,8 +10,6 @@ from typing import Any
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 
-__all__ = ["ANY_ENGINE", "ENGINES", "EngineRule", "LatentLayout", "WindowPool", "find_engine"]
-
 
 @dataclass(frozen=True, slots=True)
 class WindowPool:

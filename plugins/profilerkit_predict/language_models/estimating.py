@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
     from .step_cost import StepCost
 
-__all__ = ["Estimate", "Estimator", "average", "compute_rate", "divide"]
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

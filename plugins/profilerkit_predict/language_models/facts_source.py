@@ -29,8 +29,6 @@ from .records import GeneratedTokens, ModelFacts
 if TYPE_CHECKING:
     from profilerkit.backend import Backend
 
-__all__ = ["FactsSource", "open_facts_source"]
-
 #: The dtypes that the cache of a GGUF file may have.
 _CACHE_DTYPES = ("float16", "bfloat16", "float32")
 #: Loading that imported more modules than this has imported a framework: torch alone has more than a thousand.

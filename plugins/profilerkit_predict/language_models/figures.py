@@ -26,8 +26,6 @@ from .speculation import NOTHING_DRAFTED
 if TYPE_CHECKING:
     from . import LanguageModelReport, Step
 
-__all__ = ["LANGUAGE_MODEL_KINDS", "cache_memory", "draw_language_models", "step_terms", "tokens_per_second"]
-
 _POINTS = 33
 _LARGEST_BATCH = 512
 

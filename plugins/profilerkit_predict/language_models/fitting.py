@@ -11,8 +11,6 @@ from .layout import Layout
 from .speculation import Speculation
 from .step_cost import StepCost
 
-__all__ = ["MOST_TRIED", "Fit", "Memory", "count_memory", "fit"]
-
 #: The most tokens, sequences or devices that are tried: if so many fit, more may.
 MOST_TRIED = 2**20
 

@@ -19,8 +19,6 @@ from .model_cache import CacheGrowth
 from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, ReadIn, Term, WeightPart, Work
 from .weights import sum_parts
 
-__all__ = ["find_gguf_facts"]
-
 #: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp: in attention, also latent
 #: attention (``attn_q_a``, ``attn_kv_a_mqa``, ...), in feed-forward layers and shared experts (``_shexp``), and the
 #: projection at the start of a layer that predicts further tokens (``nextn``).

@@ -15,8 +15,6 @@ from ..checkpoints.headers import GgufFile, StoredTensor
 from .model_cache import CacheLayer
 from .records import LatentAttention, ModelSizes, Routing
 
-__all__ = ["AttentionLayer", "GgufSizes"]
-
 #: The period of layers with full attention: of so many layers the last one attends to all tokens, and the others have a
 #: window. An integer in the metadata of such an architecture takes its place.
 _PERIODS = {

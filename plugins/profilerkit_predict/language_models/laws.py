@@ -20,8 +20,6 @@ from .formulas import count_attended_entries
 from .model_cache import is_index
 from .records import Law, Term
 
-__all__ = ["Passes", "Terms", "find_laws", "find_root_call", "find_terms", "split_phases"]
-
 
 def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
     """Return for each call of the model the indices of the operators that ran in it, in order."""

@@ -13,8 +13,6 @@ from typing import Any
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
-__all__ = ["ONE_DEVICE", "Layout", "read_layout"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .speculation import Speculation
 
-__all__ = ["ASSUMPTIONS", "general_notes", "report_notes"]
-
 #: The assumptions of every predicted time, in words.
 ASSUMPTIONS = (
     "times are lower bounds where they are not called estimates: the greatest of products at the dense peak, "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .steps import Resource, Step
 
-__all__ = ["list_step_bars", "render_page"]
-
 #: The package whose folder ``page`` has the template, the style and the script.
 _PACKAGE = "profilerkit_predict"
 _FIGURES = {

@@ -12,8 +12,6 @@ from profilerkit.arguments.checks import inside
 from .step_cost import StepCost
 from .steps import Piece
 
-__all__ = ["RATE", "Arrivals", "Burst", "predict_arrivals", "predict_burst"]
-
 
 @dataclass(frozen=True, slots=True)
 class Burst:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ..prediction.predicting import Prediction
     from .comparison import LanguageModelComparison
 
-__all__ = ["LanguageModelReport", "Request", "make_report", "save"]
-
 
 @dataclass(frozen=True)
 class LanguageModelReport:

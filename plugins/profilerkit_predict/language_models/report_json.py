@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .speculation import Speculation
     from .steps import Step
 
-__all__ = ["write_report"]
-
 
 #: The properties that are written of the contents of a cache, of an encoder, and of a step besides its fields.
 _OF_CACHES = ("context", "batch", "logical_bytes", "allocated_bytes")

@@ -12,8 +12,6 @@ from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
 from .steps import Piece, Step
 
-__all__ = ["SAMPLED", "Serving", "average_later_token", "predict_serving"]
-
 
 @dataclass(frozen=True, slots=True)
 class Serving:

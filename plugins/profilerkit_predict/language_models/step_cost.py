@@ -23,8 +23,6 @@ from .prompts import EncodedInputs, require_context
 from .records import ModelFacts, ReadIn, WeightPart
 from .steps import Piece, Resource, Step, StepTerm
 
-__all__ = ["StepCost"]
-
 
 @dataclass(frozen=True)
 class StepCost:

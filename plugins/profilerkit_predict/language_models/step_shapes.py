@@ -18,8 +18,6 @@ from ..prediction.operators import find_family, find_regions, find_sizes
 from .laws import Passes, find_laws
 from .records import Law, Term
 
-__all__ = ["AttentionShape", "ProductShape", "StepShapes", "TrafficShape", "find_shapes"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProductShape:

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from profilerkit.arguments.checks import at_least
 from profilerkit.errors import ArgumentError
 
-__all__ = ["Piece", "Resource", "Step", "StepTerm"]
-
 _COUNT, _CACHED = at_least(1), at_least(0)
 
 

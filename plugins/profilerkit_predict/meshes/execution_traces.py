@@ -24,8 +24,6 @@ from .layout import MESH, find_places
 from .records import Collective
 from .tasks import Task, list_tasks
 
-__all__ = ["GROUPS_FILE", "write_execution_traces"]
-
 #: The file with the ranks of each group, for ASTRA-sim.
 GROUPS_FILE = "comm_groups.json"
 #: The version of the schema.

@@ -14,8 +14,6 @@ from profilerkit.results.report import Report
 from ..rank_metrics import RankPeakMemory
 from .layout import OPEN_MESH
 
-__all__ = ["find_mesh"]
-
 #: The most ranks that are tried.
 _MOST_RANKS = 4096
 

@@ -33,8 +33,6 @@ from ..rank_metrics import (
 )
 from .records import Purpose, RankTrace, sum_parts
 
-__all__ = ["ComputeRank", "find_peak", "list_layer_rows"]
-
 
 class ComputeRank(ProfilerFunction):
     """Traces a training step of one rank of a mesh, in a separate process, without the other ranks."""

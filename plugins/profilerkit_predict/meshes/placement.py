@@ -19,8 +19,6 @@ from profilerkit.models.python_loaders import is_in_file, parse_python
 
 from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 
-__all__ = ["place_on_mesh"]
-
 #: The backend of a model whose file imports no framework, or several.
 _USUAL = "torch"
 

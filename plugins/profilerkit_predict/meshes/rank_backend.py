@@ -28,8 +28,6 @@ from ..capabilities import CAPABILITIES, TracesRanks
 from .layout import SCHEMES, RankModel
 from .records import RankTrace
 
-__all__ = ["RankBackend", "main"]
-
 T = TypeVar("T")
 
 

@@ -21,8 +21,6 @@ from ..rank_metrics import TIMES, CollectiveTime, ExposedTime, RankStepTime
 from .layout import RankModel
 from .records import Collective, RankTrace
 
-__all__ = ["ComputeRankTime", "Links", "UnknownLinkError", "find_links"]
-
 _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its bytes per second and device: network=50e9)"
 
 

@@ -28,8 +28,6 @@ from .records import RankTrace
 from .step_time import Links, find_links
 from .tasks import Task, list_tasks
 
-__all__ = ["Slice", "StepTimeline", "predict_step_timeline", "schedule", "write_step_timeline"]
-
 #: The lanes, in the order in which they are drawn.
 LANES = ("work", "waiting", "collectives")
 

@@ -20,8 +20,6 @@ from profilerkit.trace.records import OpRecord
 
 from .records import Collective, RankTrace
 
-__all__ = ["Task", "list_tasks"]
-
 #: The kinds that bring something; the others take something away.
 _BRINGING = ("all-gather", "broadcast", "receive")
 

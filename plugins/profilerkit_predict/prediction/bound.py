@@ -13,8 +13,6 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorI
 
 from .operators import count_least_read, is_selective, plain_name
 
-__all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "may_use_tf32"]
-
 
 @dataclass(frozen=True, slots=True)
 class Bound:

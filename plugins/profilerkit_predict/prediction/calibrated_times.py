@@ -16,8 +16,6 @@ from .calibration import Calibration
 from .cases import CompiledSeconds
 from .operators import Region, find_family, find_kind, find_sizes, is_free
 
-__all__ = ["CalibratedTimes", "TimedRegion"]
-
 #: A region is bound by dispatch if it takes at most so many times the seconds of the host for an operator.
 _MOSTLY_DISPATCH = 1.5
 

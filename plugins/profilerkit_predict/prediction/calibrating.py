@@ -23,8 +23,6 @@ from .calibration import Calibration, write_content
 from .cases import CalibrationCase
 from .measuring import choose_clock, measure_networks, measure_tables
 
-__all__ = ["calibrate"]
-
 #: The shares of the time that the host and the networks have; the operators have the rest.
 _OF_HOST, _OF_NETWORKS = 0.1, 0.35
 #: The recorded facts of the machine.

@@ -18,8 +18,6 @@ from .cases import CompiledSeconds, HostSeconds
 from .operators import list_stand_ins
 from .tables import EfficiencyTable, Point
 
-__all__ = ["Calibration", "Correction", "Network", "name_phase", "write_content", "write_toml"]
-
 #: The version of the tables in a file.
 _FORMAT = 3
 #: The share of networks that an interval is to hold.

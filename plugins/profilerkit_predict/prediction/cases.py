@@ -9,8 +9,6 @@ from typing import Any
 from profilerkit.inputs import ModelInputs
 from profilerkit.times.run import Run
 
-__all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeconds", "OperatorCall"]
-
 
 @dataclass(frozen=True)
 class OperatorCall:

@@ -28,8 +28,6 @@ from .operators import count_moved_bytes, find_family, find_kind, find_sizes, is
 from .predicting import predict_trace
 from .tables import EfficiencyTable, Point
 
-__all__ = ["choose_clock", "in_spread_order", "measure_networks", "measure_tables"]
-
 #: Shorter calls are timed several at a time, so that the clock is no part of them.
 _SHORTEST_SAMPLE = 200e-6
 #: How often an operator is timed at least, and how often if the time does not suffice.

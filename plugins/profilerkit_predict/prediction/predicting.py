@@ -23,8 +23,6 @@ from .calibration import Calibration, name_phase
 from .operators import find_regions, join_recurrences
 from .wording import write_notes, write_prediction
 
-__all__ = ["NothingToPredictError", "Prediction", "predict", "predict_trace"]
-
 
 def predict(
     model: Any,

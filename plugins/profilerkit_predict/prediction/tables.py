@@ -16,8 +16,6 @@ from typing import Any
 from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
 
-__all__ = ["EfficiencyTable", "Point"]
-
 #: The width of the regression's weights, in factors of two of a size.
 _WIDTH = 1.0
 #: How far slopes are drawn to zero.

@@ -18,8 +18,6 @@ from .operators import is_selective
 if TYPE_CHECKING:
     from .predicting import Prediction
 
-__all__ = ["write_notes", "write_prediction"]
-
 _SECONDS = Column.of("seconds")
 #: How many layers the text names.
 _SHOWN_LAYERS = 3
