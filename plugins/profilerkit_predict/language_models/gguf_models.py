@@ -44,17 +44,12 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
 
     Raises `InputError` for a model with tensors or sizes of layers other than attention and feed-forward layers.
     """
-    sizes = GgufSizes(read_gguf(path))
-    tensors = sizes.file.tensors
-    used = [tensor for tensor in tensors if not sizes.is_left_out(tensor)]
-    weights = _describe_weights(sizes, used)
-    if not any(weight.part.kind is WeightKind.HEAD for weight in weights):  # the table is the head too, and read whole
-        weights = [weight.make_head() if weight.name == "token_embd" else weight for weight in weights]
-    parts, latent, dtype = _list_parts(weights), sizes.find_latent(), dtype or "float16"
+    sizes, dtype = GgufSizes(read_gguf(path)), dtype or "float16"
+    used = [tensor for tensor in sizes.file.tensors if not sizes.is_left_out(tensor)]
+    left_out = sum(tensor.bytes for tensor in sizes.file.tensors) - sum(tensor.bytes for tensor in used)
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
-    left_out = sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in used)
-    if left_out:
-        notes.append(_LEFT_OUT_NOTE.format(bytes=left_out))
+    weights = _describe_weights(sizes, used)
+    parts, latent = _list_parts(weights), sizes.find_latent()
     facts = ModelFacts(
         name=name or path.name.removesuffix(".gguf"),
         execution=ExecutionModel("engine", f"GGUF of {sizes.architecture}"),
@@ -66,7 +61,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         cache=CacheGrowth(tuple(sizes.list_cache_layers(dtype_bytes(dtype), latent))),
         architecture=sizes.architecture,
         matrices=tuple(_list_matrices(weights)),
-        notes=tuple(notes),
+        notes=(*notes, _LEFT_OUT_NOTE.format(bytes=left_out)) if left_out else tuple(notes),
     )
     return _add_mtp_layer(sizes, facts)
 
@@ -78,21 +73,19 @@ class _Weight(NamedTuple):
     name: str
     part: WeightPart
 
-    def make_head(self) -> _Weight:
-        """Return it as the product that makes logits."""
-        return self._replace(part=replace(self.part, kind=WeightKind.HEAD, row_elements=None))
-
 
 def _describe_weights(sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list[_Weight]:
     """Return the weights of tensors with their kinds; raises `InputError` for a tensor of an unknown layer.
 
-    Latents are expanded by one matrix (``attn_kv_b``), or absorbed by its two halves. If a file has all three, the
-    halves are multiplied, and no pass reads the whole.
+    If a file has no head, its table is the head too, and read whole. Latents are expanded by one matrix
+    (``attn_kv_b``), or absorbed by its two halves. If a file has all three, the halves are multiplied, and no pass
+    reads the whole.
     """
     names = {tensor.name for tensor in sizes.file.tensors}
     weights = []
     for tensor in tensors:
-        kind = _find_kind(sizes.file, tensor)
+        is_tied = tensor.name == "token_embd.weight" and "output.weight" not in names
+        kind = WeightKind.HEAD if is_tied else _find_kind(sizes.file, tensor)
         part = WeightPart(kind, 0, 0, tensor.dtype)
         if kind is WeightKind.EXPERTS or (kind is WeightKind.OTHER and "_exps." in tensor.name):
             part = replace(part, routing=sizes.require_routing())  # biases of experts are read with them
@@ -150,16 +143,15 @@ def _list_terms(
     weights: Iterable[WeightPart], attention: Iterable[AttentionLayer], latent: LatentAttention | None
 ) -> Iterator[Term]:
     """Yield the terms of the multiply-accumulates: products for each token, the head, and pairs of attention."""
-    token = last = 0
+    multiplied: Counter[Law] = Counter()
     for part in weights:
         if part.kind is WeightKind.MATRIX and part.read_in is ReadIn.ALL:
-            token += part.elements
+            multiplied[Law.TOKEN] += part.elements
         elif part.kind is WeightKind.EXPERTS and part.routing is not None:
-            token += part.elements // part.routing.experts * part.routing.experts_per_token
+            multiplied[Law.TOKEN] += part.elements // part.routing.experts * part.routing.experts_per_token
         elif part.kind is WeightKind.HEAD:
-            last += part.elements
-    yield Term(Law.TOKEN, token)
-    yield Term(Law.LAST, last)
+            multiplied[Law.LAST] += part.elements
+    yield from (Term(law, multiplied[law]) for law in (Law.TOKEN, Law.LAST))
     if latent is not None:
         yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
         return
@@ -167,8 +159,7 @@ def _list_terms(
     for layer in attention:
         of_a_pair = layer.heads * (layer.key_size + layer.value_size)
         pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += of_a_pair
-    for term, rate in pairs.items():
-        yield replace(term, rate=rate)
+    yield from (replace(term, rate=rate) for term, rate in pairs.items())
 
 
 def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:

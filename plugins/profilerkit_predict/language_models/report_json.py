@@ -10,7 +10,7 @@ from .report_tables import is_traced_pass
 
 if TYPE_CHECKING:
     from .fitting import Fit
-    from .records import GeneratedTokens, PassCounts
+    from .records import GeneratedTokens
     from .report import LanguageModelReport
     from .serving import Serving
     from .speculation import Speculation
@@ -38,8 +38,8 @@ def write_report(report: LanguageModelReport) -> dict[str, Any]:
         "new": report.new,
         "as_written": {
             "execution": asdict(facts.execution),
-            "prefill": facts.traced and _write_counts(facts.traced.prefill),
-            "decode": facts.traced and _write_counts(facts.traced.decode),
+            "prefill": facts.traced and asdict(facts.traced.prefill),
+            "decode": facts.traced and asdict(facts.traced.decode),
             "cache": [{name: getattr(contents, name) for name in _OF_CACHES} for contents in facts.cache.contents],
         },
         "engine": _write_engine(report),
@@ -71,10 +71,6 @@ def _write_engine(report: LanguageModelReport) -> dict[str, Any]:
         "estimates": report.reason_without_estimates or "by a calibration",
         "fits": [_write_fit(fit) for fit in report.fits],
     }
-
-
-def _write_counts(counts: PassCounts) -> dict[str, Any]:
-    return asdict(counts) | {"uncounted": dict(counts.uncounted)}
 
 
 def _write_serving(serving: Serving) -> dict[str, Any]:
