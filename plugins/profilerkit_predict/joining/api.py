@@ -18,7 +18,6 @@ from profilerkit.devices.products import UnknownPeakError
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from profilerkit.inputs import ModelInputs
 from profilerkit.job import Job
-from profilerkit.profiler import Profiler
 from profilerkit.protocols import require_capability
 from profilerkit.trace.records import ModelTrace
 
@@ -71,38 +70,29 @@ def join(
     target = None if device is None else device_named(device)
     file = read_profile(profile)
     if inputs is None and input_shape is None:
-        input_shape, batch = _read_sizes(file)
-        batch_size = batch if batch_size is None else batch_size
+        input_shape, noted_batch = _read_sizes(file)
+        batch_size = noted_batch if batch_size is None else batch_size
+    is_training = _is_training(file) if training is None else bool(FLAG("training", training))
     profiler = Job(model, inputs, input_shape, backend=backend, name=name).make_profiler()
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
-    is_training = _is_training(file) if training is None else bool(FLAG("training", training))
-    trace = _trace(profiler, is_training, arguments)
+    trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)
+    _require_operators(trace)
     made = profiler.compute_status("inputs", **arguments)
     sample = made if isinstance(made, ModelInputs) else None
     reader = require_capability(profiler.backend, JoinsProfiles, CAPABILITIES)
     recording = reader.read_recording(file, profiler.model, sample, trace, skip)
     _require_layers(recording, trace)
-    joined = JoinedProfile(
-        name=profiler.name,
-        profiler=file.profiler,
-        phase="training" if is_training else "forward",
-        recording=recording,
-        trace=trace,
-        device=target,
-        dtype=dtype,
-        further=tuple(_list_doubts(file, is_training)),
-    )
+    phase, doubts = "training" if is_training else "forward", tuple(_list_doubts(file, is_training))
+    joined = JoinedProfile(profiler.name, file.profiler, phase, recording, trace, target, dtype, doubts)
     return joined if target is not None else _with_named_device(joined)
 
 
-def _trace(profiler: Profiler, is_training: bool, arguments: Mapping[str, Any]) -> ModelTrace:
-    """Return the trace of a pass, or of a training step; raises the error that the model raised in it."""
-    trace: ModelTrace = profiler.compute_status("training_trace" if is_training else "trace", **arguments)
+def _require_operators(trace: ModelTrace) -> None:
+    """Raise the error that the model raised in its trace, and `ArgumentError` for a trace without operators."""
     if trace.failure is not None:
         raise trace.failure
     if not trace.operators:
         raise ArgumentError("the trace of the model has no operators to join the profile with")
-    return trace
 
 
 def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
@@ -115,12 +105,10 @@ def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
         return None, None
     try:
         shapes = {entry.get("name"): (tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs}
-        batch = int(inputs[0]["shape"][0])
-        return (shapes if None not in shapes else list(shapes.values())), batch
+        return list(shapes.values()) if None in shapes else shapes, int(inputs[0]["shape"][0])
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ProfileFileError(
-            f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
-        ) from error
+        message = f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
+        raise ProfileFileError(message) from error
 
 
 def _is_training(file: ProfileFile) -> bool:
