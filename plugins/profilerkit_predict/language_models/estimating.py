@@ -41,6 +41,7 @@ class Estimate:
 _UNKNOWN = Estimate(None, None, None, "")
 
 
+@dataclass(frozen=True)
 class Estimator:
     """Estimates the seconds of steps on a calibrated device.
 
@@ -49,11 +50,8 @@ class Estimator:
     graph. No part is faster than its bytes at the best bandwidth or its products at the best rate that were measured.
     """
 
-    def __init__(self, cost: StepCost, calibration: Calibration) -> None:
-        self.cost = cost
-        self.calibration = calibration
-        #: By batch and new tokens; the same for all steps of a generation.
-        self._but_attention: dict[tuple[int, int], float] = {}
+    cost: StepCost
+    calibration: Calibration
 
     def reason(self) -> str:
         """Return why there are no estimates, in words; empty if there are."""
@@ -100,7 +98,7 @@ class Estimator:
         if bound is None or self.reason():
             return Estimate(None, bound, None, "calibrated")
         attention = self._estimate_attention(step, batch, new_tokens, cached)
-        total = max(self._estimate_but_attention(batch, new_tokens) + attention, bound)
+        total = max(self._estimate_but_attention(batch, batch * new_tokens) + attention, bound)
         middle, low, high = self.calibration.correction("forward")
         value = max(total * middle, bound)
         lowest = max(min(total * low, value), bound)
@@ -113,14 +111,8 @@ class Estimator:
         shapes = None if traced is None else traced.shapes
         return StepShapes() if shapes is None else shapes
 
-    def _estimate_but_attention(self, batch: int, new_tokens: int) -> float:
+    def _estimate_but_attention(self, batch: int, tokens: int) -> float:
         """Return the seconds of products with weights and of other operators, whatever is in the cache."""
-        key = (batch, new_tokens)
-        if key not in self._but_attention:
-            self._but_attention[key] = self._sum_but_attention(batch, batch * new_tokens)
-        return self._but_attention[key]
-
-    def _sum_but_attention(self, batch: int, tokens: int) -> float:
         plain = experts = 0.0
         for product, count in self._shapes.products.items():
             if product.is_experts:  # their weights are read as far as tokens are sent to them: together, below
