@@ -44,7 +44,8 @@ def read_formats(config: _Config | None) -> Formats:
     described = _flatten_modelopt(config)
     method = str(described.get("quant_method", ""))
     try:
-        rules = [*_list_kept(described), *_list_rules(method, described)]
+        kept = (item for name in _NAMES_OF_KEPT for item in described.get(name) or ())
+        rules = [*(_Rule(_compile(str(item)), None) for item in kept), *_list_rules(method, described)]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
         raise _make_refusal(method, error) from error
     return lambda path, kind: _find_format(rules, path, kind)
@@ -91,13 +92,6 @@ _NAMES_OF_KEPT = (
     *("modules_to_not_convert", "ignored_layers", "ignore", "exclude", "exclude_modules", "skip_modules"),
     "llm_int8_skip_modules",
 )
-
-
-def _list_kept(config: _Config) -> Iterator[_Rule]:
-    """Yield the rules of layers whose weights keep their dtype."""
-    for name in _NAMES_OF_KEPT:
-        for item in config.get(name) or ():
-            yield _Rule(_compile(str(item)), None)
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
