@@ -182,16 +182,15 @@ def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
     speculation = report.speculation or NOTHING_DRAFTED
     drafted = speculation.count_drafted(cached, report.facts.sizes.longest_context)
     steps = [report.cost(batch, 1 + drafted, cached, 1 + drafted)]
-    draft = speculation.draft(batch, cached) if drafted else None
+    draft = speculation.draft(batch, cached)
     if draft is not None:
         steps.append(draft.repeat(drafted))
     tokens = batch * speculation.count_tokens(drafted)
-    seconds = sum(step.seconds or 0.0 for step in steps)
-    products = sum(step.compute_seconds or 0.0 for step in steps)
-    moved = sum(step.memory_seconds or 0.0 for step in steps)
-    if not seconds or not products or not moved:
+    durations = ([step.seconds, step.compute_seconds, step.memory_seconds] for step in steps)
+    totals = [sum(seconds or 0.0 for seconds in of_steps) for of_steps in zip(*durations, strict=True)]
+    if not all(totals):
         raise _make_error("tokens_per_second", report)
-    return _Rates(tokens / seconds, tokens / products, tokens / moved)
+    return _Rates(*(tokens / total for total in totals))
 
 
 def _make_error(kind: str, report: LanguageModelReport) -> ValueError:

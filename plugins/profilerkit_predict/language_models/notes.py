@@ -12,6 +12,8 @@ from ..checkpoints.formats import list_product_dtypes
 from .text_table import show_count
 
 if TYPE_CHECKING:
+    from profilerkit.devices import DeviceInfo
+
     from .report import LanguageModelReport
     from .speculation import Speculation
 
@@ -67,6 +69,10 @@ _NO_FIT = (
     "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
     "memory enough; give devices={needed} (--devices) for the bounds of so many"
 )
+_NO_PEAK = (
+    "no peak of {device} is known for {dtypes}, in which an engine may multiply these weights where the device can: "
+    "then products take less time than this bound says"
+)
 _NAMES_OF_POOLS = "Gemma 4, gpt-oss, Llama 4, MiMo-V2 or Step-3.5"
 _UNSENT = "what devices send each other is not in the times: {why}"
 
@@ -83,23 +89,33 @@ def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
 def report_notes(report: LanguageModelReport) -> Iterable[str]:
     """Yield further notes on the numbers of one report."""
     yield from report.facts.notes
-    yield from () if report.cost.inputs else report.facts.notes_on_text
+    if not report.cost.inputs:
+        yield from report.facts.notes_on_text
     yield from _list_missing_links(report)
     if report.device is not None:
-        yield report.reason_without_estimates or _ESTIMATED
+        yield from _list_device_notes(report, report.device)
     yield from _list_option_notes(report)
-    for fit in report.fits:
-        if not fit.memory.fits and fit.memory.capacity is not None:
-            yield _NO_FIT.format(
-                batch=fit.batch, count=report.cost.devices, needed=fit.needed_devices or "no number of"
-            )
-    if report.device is not None and report.serving[0].time_to_first_token is None:
-        yield f"{report.device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
-    yield from _list_missing_peaks(report)
     if report.measured is not None:
         tokens = report.measured
         repetitions, length = format_count(len(tokens.runs), "repetition"), format_count(len(tokens.runs[0]), "token")
         yield f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {repetitions} of {length}"
+
+
+def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Iterable[str]:
+    """Yield whether times are bounds or estimates, which batches do not fit, and which peaks are not known."""
+    yield report.reason_without_estimates or _ESTIMATED
+    for fit in report.fits:
+        if fit.memory.fits is False:
+            needed = fit.needed_devices or "no number of"
+            yield _NO_FIT.format(batch=fit.batch, count=report.cost.devices, needed=needed)
+    if report.serving[0].time_to_first_token is None:
+        yield f"{device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
+    names = report.facts.storage_formats if report.cost.weights is None else (report.cost.weights.name,)
+    missing: dict[str, None] = {}
+    for name in names:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
+        missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
+    if missing:
+        yield _NO_PEAK.format(device=device.name, dtypes=", ".join(missing))
 
 
 def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
@@ -164,19 +180,3 @@ def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
             "and cache; what drafts elsewhere, or while other tokens are checked, may take less"
         )
         yield from drafter.facts.notes
-
-
-def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
-    """Yield the dtypes whose peaks are not known, and may be greater than that which bounds the products."""
-    device, cost = report.device, report.cost
-    if device is None:
-        return
-    names = report.facts.storage_formats if cost.weights is None else (cost.weights.name,)
-    missing: dict[str, None] = {}
-    for name in names:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
-        missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
-    if missing:
-        yield (
-            f"no peak of {device.name} is known for {', '.join(missing)}, in which an engine may multiply these "
-            "weights where the device can: then products take less time than this bound says"
-        )

@@ -52,8 +52,7 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
     if report.fits and report.fits[0].memory.capacity is not None:
         yield _tabulate_memory(report)
         yield _tabulate_fits(report)
-    detail = f"batch {report.serving[-1].batch:,}, on each device"
-    yield TextTable("Where a step goes", list_term_titles(report), list(list_term_rows(report)), detail)
+    yield tabulate_terms(report)
     yield from _list_queues(report)
     yield TextTable("Model", PAIRS, list(_list_model_rows(report)))
     yield from _list_passes(report)
@@ -199,17 +198,16 @@ def _list_adapter_rows(adapters: Adapters) -> Iterator[tuple[str, str]]:
     yield "", f"beside {', '.join(dict.fromkeys(matrix.name for matrix in adapters.matrices))}"
 
 
-def _list_cache_rows(parts: Iterable[CacheLayer]) -> Iterator[tuple[str, str]]:
+def _list_cache_rows(parts: Sequence[CacheLayer]) -> Iterator[tuple[str, str]]:
     """Yield the bytes of a cache that do not depend on its length, and how many of its layers have windows."""
-    parts = list(parts)
     constant = sum(part.constant_bytes for part in parts)
     if constant:
         yield "cache of a sequence", f"{constant:,} B whatever its length"
     limited = [part for part in parts if part.window]
     if limited:
-        title = "chunks" if any(part.is_chunked for part in parts) else "windows"
-        sizes = ", ".join(f"{window:,}" for window in sorted({part.window for part in limited if part.window}))
-        yield title, f"{_count_layers(limited)} of {_count_layers(parts)} layers: {sizes} tokens"
+        sizes = ", ".join(f"{window:,}" for window in sorted({part.window for part in parts if part.window}))
+        layers = f"{_count_layers(limited)} of {_count_layers(parts)} layers"
+        yield "chunks" if any(part.is_chunked for part in limited) else "windows", f"{layers}: {sizes} tokens"
 
 
 def _count_layers(parts: Iterable[CacheLayer]) -> int:
@@ -330,16 +328,14 @@ def list_steps(report: LanguageModelReport) -> dict[str, Step]:
     return steps
 
 
-def list_term_titles(report: LanguageModelReport) -> tuple[str, ...]:
-    """Return the columns of `list_term_rows`."""
-    return ("", *(title for name in list_steps(report) for title in (name, "takes")))
-
-
-def list_term_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
-    """Yield a row for each term of the steps; of all resources the slowest binds."""
-    steps = [{term.name: term for term in step.terms} for step in list_steps(report).values()]
-    for name in dict.fromkeys(name for terms in steps for name in terms):
-        yield name, *(cell for terms in steps for cell in _write_term(terms.get(name)))
+def tabulate_terms(report: LanguageModelReport) -> TextTable:
+    """Return a row for each term of the steps; of all resources the slowest binds."""
+    steps = list_steps(report)
+    terms = [{term.name: term for term in step.terms} for step in steps.values()]
+    names = dict.fromkeys(name for of_step in terms for name in of_step)
+    rows = [(name, *(cell for of_step in terms for cell in _write_term(of_step.get(name)))) for name in names]
+    headings = ("", *(title for step in steps for title in (step, "takes")))
+    return TextTable("Where a step goes", headings, rows, f"batch {report.serving[-1].batch:,}, on each device")
 
 
 def _write_term(term: StepTerm | None) -> tuple[str, str]:

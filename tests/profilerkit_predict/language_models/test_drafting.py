@@ -16,7 +16,7 @@ from profilerkit_predict.language_models.layout import ONE_DEVICE
 from profilerkit_predict.language_models.model_cache import CacheLayer
 from profilerkit_predict.language_models.prompts import Lengths
 from profilerkit_predict.language_models.records import ModelFacts
-from profilerkit_predict.language_models.report_tables import list_term_rows, list_term_titles
+from profilerkit_predict.language_models.report_tables import tabulate_terms
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import (
     Speculation,
@@ -71,7 +71,7 @@ def test_fewer_tokens_are_drafted_where_the_context_ends() -> None:
     assert row.draft is None
     before: Any = predict_serving(COST, 1, 4093, 3, speculate(SMALL))
     report = LanguageModelReport("Toy", COST.facts, COST, 4093, 3, "bfloat16", (before,), speculation=speculate(SMALL))
-    assert list_term_titles(report)[-2:] == ("1 drafted", "takes")
+    assert tabulate_terms(report).headings[-2:] == ("1 drafted", "takes")
     assert _compute_rates(replace(report, new=4), 1).step > 0
 
 
@@ -120,8 +120,9 @@ def test_the_table_of_steps_has_what_is_drafted() -> None:
     speculation = speculate(SMALL)
     row: Any = predict_serving(COST, 2, 100, 3, speculation)
     report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
-    assert list_term_titles(report) == ("", "first token", "takes", "last token", "takes", "3 drafted", "takes")
-    rows = {cells[0]: cells[1:] for cells in list_term_rows(report)}
+    table = tabulate_terms(report)
+    assert table.headings == ("", "first token", "takes", "last token", "takes", "3 drafted", "takes")
+    rows = {cells[0]: cells[1:] for cells in table.rows}
     assert rows["matrices"][4:] == ("600 B", "600 ns")
     text = report.to_text()
     assert "they are drafted one after the other by Small, 1.3 k parameters" in text

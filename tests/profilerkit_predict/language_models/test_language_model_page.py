@@ -15,7 +15,7 @@ from profilerkit_predict.language_models import LanguageModelComparison, Languag
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
 from profilerkit_predict.language_models.page import list_step_bars
-from profilerkit_predict.language_models.report_tables import list_answers, list_term_rows
+from profilerkit_predict.language_models.report_tables import list_answers, tabulate_terms
 from profilerkit_predict.language_models.serving import predict_serving
 
 pytest.importorskip("jinja2")
@@ -93,7 +93,7 @@ def test_one_can_jump_to_each_table_and_to_each_report() -> None:
 
 
 def test_a_step_is_shown_term_by_term() -> None:
-    rows = {row[0]: row[1:] for row in list_term_rows(report())}
+    rows = {row[0]: row[1:] for row in tabulate_terms(report()).rows}
     assert rows["matrices"] == ("1.953 KiB", "2 µs", "1.953 KiB", "2 µs")
     assert rows["cache, read"] == ("-", "-", "1.125 KiB", "1.152 µs")
     assert rows["products"][0] == "135.3 k MACs"
