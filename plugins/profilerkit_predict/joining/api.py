@@ -98,14 +98,17 @@ def _require_operators(trace: ModelTrace) -> None:
 def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
     """Return the shapes of a sample and the samples of a pass that the script of ``trace-script`` says it ran, or None.
 
-    The shapes are by the names of inputs, or in their order.
+    The shapes are by the names of inputs, or in their order. Raises `ProfileFileError` for inputs of both kinds.
     """
     inputs = file.metadata.get("inputs")
     if not isinstance(inputs, list) or not inputs or not all(isinstance(entry, Mapping) for entry in inputs):
         return None, None
     try:
-        shapes = {entry.get("name"): (tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs}
-        return list(shapes.values()) if None in shapes else shapes, int(inputs[0]["shape"][0])
+        names = [entry.get("name") for entry in inputs]
+        if None in names and any(names):
+            raise ValueError("some are given by name and others by position; give inputs")
+        shapes = [(tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs]
+        return shapes if None in names else dict(zip(names, shapes, strict=True)), int(inputs[0]["shape"][0])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         message = f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
         raise ProfileFileError(message) from error

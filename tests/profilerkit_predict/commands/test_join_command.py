@@ -55,6 +55,32 @@ def test_json_and_a_file(files: tuple[str, str], tmp_path: Path) -> None:
     assert values["layers"][1]["own_seconds"] == pytest.approx(10e-6)
 
 
+@pytest.mark.parametrize(("names", "macs"), [((None, None), 216), (("x", "y"), 216), ((None, "y"), None)])
+def test_the_noted_sizes_of_several_inputs_are_kept(
+    names: tuple[str | None, ...], macs: int | None, tmp_path: Path
+) -> None:
+    """Three samples of 4 numbers, and of 5, each times 8: 96 + 120 multiply-accumulates."""
+    noted = [{"name": name, "shape": [3, size], "dtype": "float32"} for name, size in zip(names, (4, 5), strict=True)]
+    trace = ChromeTrace({"schemaVersion": 1, "profilerkit": {"inputs": noted, "training": False}})
+    trace.layer("", 0, 50)
+    trace.layer("one", 1, 20)
+    trace.operator("aten::linear", 2, 19)
+    trace.launch(1, 5, 6)
+    trace.kernel("gemm", 100, 110, correlation=1)
+    profile = str(trace.save(tmp_path / "profile.json.gz"))
+    path = tmp_path / "two.py"
+    path.write_text(
+        "import torch\nclass Two(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.one, self.two = torch.nn.Linear(4, 8), torch.nn.Linear(5, 8)\n"
+        "    def forward(self, x, y):\n        return self.one(x) + self.two(y)\n"
+    )
+    arguments = ("join", profile, "--model", f"{path}:Two", "--format", "json")
+    if macs is None:
+        assert "some are given by name and others by position; give inputs" in run(*arguments, code=USAGE)
+    else:
+        assert json.loads(run(*arguments))["macs"] == macs
+
+
 def test_above_one_is_not_kept(files: tuple[str, str], tmp_path: Path) -> None:
     device = tmp_path / "slow.toml"
     device.write_text('name = "slow"\n[dense_peaks]\nfloat32 = { value = 1e6, source = "by hand" }\n')
