@@ -131,7 +131,7 @@ def predict_step_timeline(
 
 def _find_seconds(tasks: Sequence[Task], work: Prediction, links: Links, dtype: str | None) -> list[float]:
     """Return the seconds of each task; tasks of work share the seconds of all work, in proportion to their bounds."""
-    bounds = [_find_bound(task, work.device, dtype) for task in tasks]
+    bounds = [_find_bound(task, work.device, dtype) if task.operators else 0.0 for task in tasks]
     scale = work.seconds / (sum(bounds) or 1.0)
     return [
         bound * scale if task.collective is None else links.find_seconds(task.collective)
@@ -140,24 +140,24 @@ def _find_seconds(tasks: Sequence[Task], work: Prediction, links: Links, dtype: 
 
 
 def _find_bound(task: Task, target: DeviceInfo, dtype: str | None) -> float:
-    """Return the seconds that a task takes at least if it reads and writes all that its operators do; 0 of none."""
+    """Return the seconds that work takes at least if it reads and writes all that its operators do."""
     alone = ModelTrace((LayerRecord(task.layer, "", 0),), task.operators)
-    products = compute_bound(alone, target, dtype).seconds if task.operators else 0.0
-    return max(products, task.bytes / target.bandwidth if target.bandwidth else 0.0)
+    traffic = task.bytes / target.bandwidth if target.bandwidth else 0.0
+    return max(compute_bound(alone, target, dtype).seconds, traffic)
 
 
 def schedule(tasks: Sequence[Task], seconds: Sequence[float]) -> list[Slice]:
     """Return when each task runs, and when the work waits for collectives: before it goes on, and at the end."""
     ends: list[float] = []
-    free = {"work": 0.0, "collectives": 0.0}
+    free = {"work": 0.0, "collectives": 0.0}  # when each lane has nothing more to do
     slices = []
     for task, takes in zip(tasks, seconds, strict=True):
         lane = "work" if task.collective is None else "collectives"
-        latest = max(task.after, key=ends.__getitem__, default=None)
-        ready = 0.0 if latest is None else ends[latest]
-        if lane == "work" and latest is not None and ready > free[lane]:
-            slices.append(Slice("waiting", tasks[latest], free[lane], ready - free[lane]))
-        start = max(free[lane], ready)
+        start, latest = free[lane], max(task.after, key=ends.__getitem__, default=None)
+        if latest is not None and ends[latest] > start:
+            if lane == "work":
+                slices.append(Slice("waiting", tasks[latest], start, ends[latest] - start))
+            start = ends[latest]
         slices.append(Slice(lane, task, start, takes))
         free[lane] = start + takes
         ends.append(free[lane])

@@ -110,32 +110,33 @@ def _describe_backend(backend: Backend, threads: int) -> str:
 
 def _make_device(info: DeviceInfo, calibration: Calibration, facts: dict[str, str]) -> DeviceInfo:
     """Return the calibrated device: the best rates that were measured, the tables, and facts of the calibration."""
-    spread = _find_median_spread(calibration)
-    peaks = {
-        dtype: _make_figure(rate, "the fastest product", spread)
-        for dtype, rate in _find_peaks(calibration, is_gpu=info.kind == "gpu").items()
-    }
-    figures = {
-        name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")
-    }
-    largest = max(point.work for table in calibration.tables for point in table.points if not table.is_of_products)
-    bandwidth = calibration.best_bandwidth(largest)
-    if bandwidth is not None:
-        figures["memory_bandwidth"] = _make_figure(bandwidth, f"the fastest traffic of {largest:.3g} bytes", spread)
-    figures["dispatch"] = _make_figure(calibration.dispatch, "the shortest operator")
+    points = [point for table in calibration.tables for point in table.points]
+    spread = float(f"{median_high(point.spread for point in points):.3g}")
+    rates = _find_peaks(calibration, is_gpu=info.kind == "gpu")
+    kept = {name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")}
     of_machine = machine()
     return DeviceInfo(
         name=info.name,
         title=info.title or info.name,
         kind=info.kind,
         aliases=info.aliases,
-        dense_peaks=peaks,
+        dense_peaks={dtype: _make_figure(rate, "the fastest product", spread) for dtype, rate in rates.items()},
         sparse_peaks={},
-        figures=figures,
+        figures=kept | _measure_figures(calibration, spread),
         tier="calibrated",
         facts={**{name: of_machine[name] for name in _FACTS if name in of_machine}, **facts},
         calibration=write_content(calibration),
     )
+
+
+def _measure_figures(calibration: Calibration, spread: float) -> dict[str, Figure]:
+    """Return the bandwidth of the largest traffic, if any was measured, and the time of the shortest operator."""
+    figures = {"dispatch": _make_figure(calibration.dispatch, "the shortest operator")}
+    largest = max(point.work for table in calibration.tables for point in table.points if not table.is_of_products)
+    bandwidth = calibration.best_bandwidth(largest)
+    if bandwidth is not None:
+        figures["memory_bandwidth"] = _make_figure(bandwidth, f"the fastest traffic of {largest:.3g} bytes", spread)
+    return figures
 
 
 def _make_figure(value: float, note: str, spread: float | None = None) -> Figure:
@@ -159,9 +160,3 @@ def _find_peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
     if peaks.get("tf32", math.inf) <= peaks.get("float32", 0.0):
         del peaks["tf32"]
     return peaks
-
-
-def _find_median_spread(calibration: Calibration) -> float:
-    """Return the median of the spreads of all points."""
-    spreads = (point.spread for table in calibration.tables for point in table.points)
-    return float(f"{median_high(spreads):.3g}")
