@@ -77,8 +77,9 @@ class Case:
 
     @property
     def device(self) -> str:
-        """The device that the model is timed on; "cpu" if the plan names none."""
-        return str(self.settings.get("device") or "cpu").lower()
+        """The device that the model is timed on; "cpu" for each name of a CPU ("/CPU:0"), and if the plan names none."""
+        name = str(self.settings.get("device") or "cpu").lower()
+        return "cpu" if "cpu" in name else name
 
     @property
     def precision(self) -> str | None:

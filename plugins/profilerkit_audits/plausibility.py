@@ -85,7 +85,7 @@ def _runs_on_cpu(report: Report, device: str | None) -> bool:
     stated = device or report.arguments.get("device")
     lists = [stated] if stated else [report.environment.get(name, "") for name in ("accelerators", "devices")]
     names = [name.strip().lower() for text in lists for name in text.split(",")]
-    return all(name.startswith("cpu") for name in names if name)
+    return all("cpu" in name for name in names if name)
 
 
 def _is_wide(report: Report, dtype: str | None) -> bool:
