@@ -77,7 +77,7 @@ class Case:
 
     @property
     def device(self) -> str:
-        """The device that the model is timed on; "cpu" for each name of a CPU ("/CPU:0"), and if the plan names none."""
+        """The device that the model is timed on; "cpu" for each name of a CPU, and if the plan names none."""
         name = str(self.settings.get("device") or "cpu").lower()
         return "cpu" if "cpu" in name else name
 
