@@ -32,9 +32,10 @@ _DEVICE = "_profilerkit_device"
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
     """Return the bytes of an optimizer's state, and the bytes that an update takes besides; a reason if unknown.
 
-    The state of an optimizer that has stepped is counted. For an optimizer that has not stepped, or a class with its
-    defaults, a copy steps on meta tensors. So any class works, also classes of the user. The reason is a text because
-    it is shown beside the numbers that are known (`ReadsOptimizers`).
+    The state of an optimizer that has stepped is counted; state that it lacks, of weights that had no gradient yet, is
+    missing. For an optimizer that has not stepped, or a class with its defaults, a copy steps on meta tensors. So any
+    class works, also classes of the user. The reason is a text because it is shown beside the numbers that are known
+    (`ReadsOptimizers`).
     """
     is_class = isinstance(optimizer, type)
     name = optimizer.__name__ if is_class else type(optimizer).__name__
@@ -43,8 +44,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     has_stepped = not is_class and bool(optimizer.state)
     try:
         copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
-        if not has_stepped:
-            _measure_step(copy)  # makes the state; an update is a step with a state
+        _measure_step(copy)  # makes the state; an update is a step with a state
         update_bytes = _measure_step(copy)
     except MemoryError:
         raise
@@ -54,7 +54,12 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
             return f"the state of {name}, which {reason}; give an optimizer that has stepped, or the name of one"
         missing = f"what an update of {name} takes: a copy of it {reason}"
         return OptimizerBytes(_count_bytes(optimizer), missing=missing)
-    return OptimizerBytes(_count_bytes(optimizer if has_stepped else copy), update_bytes)
+    state = _count_bytes(optimizer if has_stepped else copy)
+    further = _count_bytes(copy) - state
+    missing = (
+        f"{further:,} bytes that {name} makes for weights with which it has not stepped yet" if further > 0 else ""
+    )
+    return OptimizerBytes(state, update_bytes, missing)
 
 
 def _is_optimizer(value: Any) -> bool:

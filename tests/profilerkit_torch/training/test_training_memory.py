@@ -334,6 +334,26 @@ def test_an_optimizer_is_counted_before_it_has_stepped_as_after(name: str) -> No
     assert after.state == sum(value.nbytes for value in values)
 
 
+@pytest.mark.parametrize("how", ["unfrozen", "added"])
+def test_state_of_weights_without_a_step_yet_is_missing(how: str) -> None:
+    """Two moments of 30 + 5 and of 20 + 4 numbers, and a counter for each weight; the optimizer's own step tells."""
+    first, second = nn.Linear(6, 5), nn.Linear(5, 4).requires_grad_(False)
+    optimizer = torch.optim.Adam([*first.parameters(), *(second.parameters() if how == "unfrozen" else ())])
+    second(first(ones(1, 6))).sum().backward()
+    optimizer.step()
+    second.requires_grad_()
+    if how == "added":
+        optimizer.add_param_group({"params": list(second.parameters())})
+    present, further = 2 * 35 * 4 + 2 * 4, 2 * 24 * 4 + 2 * 4
+    missing = f"{further} bytes that Adam makes for weights with which it has not stepped yet"
+    before = optimizer_bytes(optimizer, ())
+    assert isinstance(before, OptimizerBytes)
+    assert (before.state, before.missing) == (present, missing)
+    second(first(ones(1, 6))).sum().backward()
+    optimizer.step()
+    assert optimizer_bytes(optimizer, ()) == OptimizerBytes(present + further, before.update)
+
+
 def test_settings_of_an_optimizer_count() -> None:
     model, weights = nn.Linear(6, 5), BACKEND.trace(nn.Linear(6, 5), None).parameters
     params = list(model.parameters())
