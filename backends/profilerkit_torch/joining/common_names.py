@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterable
 
 from profilerkit.trace.records import OpRecord
 
+from ..operator_timing.events import EventKind, Frame
 from ..operator_timing.operators import find_profiled_name
 
-__all__ = ["common_name", "find_common_name"]
+__all__ = ["common_name", "find_common_name", "list_named_operators"]
 
 #: The parts of an operator's name that name the library or device that runs it.
 _LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
@@ -35,3 +37,10 @@ def common_name(name: str) -> str:
 def find_common_name(operator: OpRecord) -> str:
     """Return the name that an operator of the trace has on every device."""
     return common_name(find_profiled_name(operator.operator))
+
+
+def list_named_operators(frames: Iterable[Frame], names: Container[str]) -> list[Frame]:
+    """Return the operators of the forward pass with these common names, of nested operators the outermost."""
+    operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
+    named = [frame for frame in operators if common_name(frame.event.name) in names]
+    return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]

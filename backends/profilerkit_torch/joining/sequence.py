@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
-from .common_names import common_name, find_common_name
+from .common_names import common_name, find_common_name, list_named_operators
 from .shapes import Match
 from .windows import Window
 
@@ -59,34 +59,30 @@ def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> l
     traced = [find_common_name(operator) for operator in operators]
     products = {name for name, operator in zip(traced, operators, strict=True) if operator.macs}
     names = frozenset(traced)
-    outer = _list_outer_operators(frames, names)
-    named = [frame for frame in outer if common_name(frame.event.name) in names]
+    named = list_named_operators(frames, names)
     profiled = [common_name(frame.event.name) for frame in named]
     matches = [Match(named[at.profiled], operators[at.traced]) for at in _align(profiled, traced, products)]
     for frame, operator in matches:
         frame.layer = operator.layer
     layers = {frame: operator.layer for frame, operator in matches}
     _assign_around(layers)
-    _assign_between(outer, layers)
+    _assign_between(_add_outermost(frames, named), layers)
     return matches
 
 
-def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> list[Frame]:
-    """Return operators of the forward pass in order of time, without operators that run inside a returned one.
+def _add_outermost(frames: Sequence[Frame], named: Sequence[Frame]) -> Iterator[Frame]:
+    """Yield named operators and others of the forward pass in order of time, of nested ones the outermost.
 
-    Among nested operators the outermost one with a name in the trace is returned. For example, ``linear [ t, addmm ]``
-    is ``linear`` if the trace has that name, ``t`` and ``addmm`` if it has only ``addmm``, and ``linear`` again if it
-    has none of the three.
+    Operators around named ones are left out. For example, of ``linear [ t, addmm ]`` it is ``linear`` if this is named,
+    ``t`` and ``addmm`` if only ``addmm`` is named, and ``linear`` again if nothing is.
     """
-    operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
-    named = {frame for frame in operators if common_name(frame.event.name) in names}
     around_named = {outer for frame in named for outer in frame.outer_frames}
-    outermost: dict[Frame, None] = {}
-    for frame in operators:
-        is_inside = any(outer in outermost for outer in frame.outer_frames)
-        if not is_inside and (frame in named or frame not in around_named):
-            outermost[frame] = None
-    return list(outermost)
+    yielded: set[Frame] = set()
+    for frame in frames:
+        is_forward = frame.event.kind is EventKind.OPERATOR and not frame.is_backward
+        if is_forward and frame not in around_named and yielded.isdisjoint(frame.outer_frames):
+            yielded.add(frame)
+            yield frame
 
 
 def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[str]) -> Iterator[_Indices]:
@@ -135,7 +131,7 @@ def _assign_around(layers: Mapping[Frame, str]) -> None:
             [outer.layer] = layers_inside
 
 
-def _assign_between(outer: Sequence[Frame], layers: Mapping[Frame, str]) -> None:
+def _assign_between(outer: Iterable[Frame], layers: Mapping[Frame, str]) -> None:
     """Give operators between two matched operators of one layer this layer."""
     last: str | None = None
     between: list[Frame] = []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from profilerkit import ModelTrace
 
 from ..operator_timing.events import Event, EventKind, Frame
-from .common_names import common_name, find_common_name
+from .common_names import find_common_name, list_named_operators
 from .trace_events import STEP_RANGE
 
 __all__ = ["Window", "find_passes", "has_steps", "split_by_products"]
@@ -82,19 +82,12 @@ def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace)
     products = [find_common_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
     if not products:
         return [whole]
-    passes = round(len(_list_outer_operators(frames, frozenset(products))) / len(products))
+    passes = round(len(list_named_operators(frames, frozenset(products))) / len(products))
     if passes < 2:
         return [whole]
-    first_products = _list_outer_operators(frames, frozenset(products[:1]))
+    first_products = list_named_operators(frames, frozenset(products[:1]))
     in_each_pass = len(first_products) // passes
     if not in_each_pass:  # fewer than passes: the begin of a pass is unknown
         return [whole]
     later_starts = [first_products[index * in_each_pass].event.start for index in range(1, passes)]
     return list(starmap(Window, pairwise([whole.start, *later_starts, whole.end])))
-
-
-def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
-    """Return the operators of the forward pass with these names, of nested operators the outermost."""
-    operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
-    named = [frame for frame in operators if common_name(frame.event.name) in names]
-    return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]

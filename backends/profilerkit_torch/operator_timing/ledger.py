@@ -85,14 +85,13 @@ class OperatorLedger:
         return self._rows.setdefault((outermost.event.name, outermost.layer or ""), Row())
 
     def _charge(self, frame: Frame, row: Row) -> None:
-        """Add an event's own seconds to its row."""
-        event, number = frame.event, len(self._whole)
+        """Add an event's own seconds to its row: of its kernels on a device, or of the host."""
+        number = len(self._whole)
         if self._on_device:
-            for kernel in event.kernels:
-                row.charge(number, kernel, is_call=True)
-        else:  # a node lies in the engine's work around it: both are one call
-            is_call = event.kind is not EventKind.NODE or _find_operator_around(frame) is None
-            row.charge(number, Kernel(event.name, frame.seconds), is_call=is_call)
+            for kernel in frame.event.kernels:
+                row.charge(number, kernel)
+        else:
+            row.charge(number, Kernel(frame.event.name, frame.seconds), is_call=not frame.is_inner_node)
 
     def _note_calls(self, frames: Sequence[Frame], rows: Mapping[Frame, Row]) -> None:
         """Note in each row its outermost calls, with the operators that they called."""
@@ -134,23 +133,20 @@ def _measure_backward(events: Sequence[Event]) -> float:
 # The row of an operator -----------------------------------------------------------------------------------------------
 
 
-#: Makes seconds by the number of the pass.
-_by_pass: Callable[[], defaultdict[int, float]] = lambda: defaultdict(float)  # noqa: E731
-
-
 @dataclass(eq=False)
 class Row:
     """One operator in one layer over the passes."""
 
-    seconds: defaultdict[int, float] = field(default_factory=_by_pass)
-    kernels: defaultdict[str, defaultdict[int, float]] = field(default_factory=lambda: defaultdict(_by_pass))
+    #: The seconds of each kernel by the number of the pass, by its name: the operator itself is one on the host.
+    kernels: defaultdict[str, defaultdict[int, float]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(float))
+    )
     #: Of the last pass alone, with the order in which they began.
     kernel_calls: Counter[str] = field(default_factory=Counter)
     called: list[OrderedCall] = field(default_factory=list)
 
-    def charge(self, number: int, kernel: Kernel, *, is_call: bool) -> None:
-        """Add the seconds of a kernel, or of the operator itself; ``is_call`` if the call is not counted yet."""
-        self.seconds[number] += kernel.seconds
+    def charge(self, number: int, kernel: Kernel, *, is_call: bool = True) -> None:
+        """Add the seconds of a kernel in a pass; ``is_call`` is False for a part of a call that is counted already."""
         self.kernels[kernel.name][number] += kernel.seconds
         self.kernel_calls[kernel.name] += is_call
 
@@ -161,19 +157,13 @@ class Row:
 
     def sum_up(self, operator: str, layer: str, phase: str, passes: int) -> OperatorTime:
         """Return the times added up over so many passes."""
+        kernels = {name: tuple(seconds[number] for number in range(passes)) for name, seconds in self.kernels.items()}
         return OperatorTime(
             operator=operator,
             layer=layer,
             phase=phase,
             calls=len(self.called),
-            seconds=_list_passes(self.seconds, passes),
-            kernels=tuple(
-                KernelTime(name, self.kernel_calls[name], _list_passes(seconds, passes))
-                for name, seconds in self.kernels.items()
-            ),
+            seconds=tuple(sum(seconds[number] for seconds in kernels.values()) for number in range(passes)),
+            kernels=tuple(KernelTime(name, self.kernel_calls[name], seconds) for name, seconds in kernels.items()),
             called=tuple(sorted(self.called, key=lambda call: call.order)),
         )
-
-
-def _list_passes(seconds: defaultdict[int, float], passes: int) -> tuple[float, ...]:
-    return tuple(seconds.get(number, 0.0) for number in range(passes))
