@@ -47,20 +47,24 @@ def find_input_encoder(
     encoding = _Encoding(_METHODS[kind])
     trace = trace_model(language_model, taken.inputs.given_to(encoding.run))
     width = find_number(find_text_configuration(language_model.config), "hidden_size")
-    tokens = sum(count for count, features in encoding.rows if features == width)
+    tokens = encoding.count_rows(width)
     if trace.failure is not None or not tokens:
-        error = trace.failure and (trace.failure.__cause__ or trace.failure)
-        why = f"returned nothing of {width} features" if error is None else error_line(error)
+        why = _explain(trace.failure) if trace.failure is not None else f"returned nothing of {width} features"
         raise InputError(f"{kind}: the encoder of {name} cannot be followed with {taken.size}: {why}; leave it out")
-    uncounted = f"the work for {kind} is a lower bound, not counted: {', '.join(trace.missing)}"
+    uncounted = [f"the work for {kind} is a lower bound, not counted: {', '.join(trace.missing)}"]
     return InputEncoder(
         kind,
         taken.size,
         tokens,
         macs=sum(operator.macs for operator in trace.operators),
         weights=_list_weight_parts(trace, language_model.config),
-        notes=(*taken.notes, *([uncounted] if trace.uncounted else ())),
+        notes=(*taken.notes, *(uncounted if trace.uncounted else ())),
     )
+
+
+def _explain(failure: Exception) -> str:
+    """Return the reason why an encoder was not followed: its own error, without the error of the pass around it."""
+    return error_line(failure.__cause__ or failure)
 
 
 def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]:
@@ -140,10 +144,14 @@ class _Encoding:
 
     def __init__(self, method: str) -> None:
         self.method = method
-        self.rows: list[tuple[int, int]] = []
+        self._rows: list[tuple[int, int]] = []
 
     def run(self, model: Any, *args: Any, **kwargs: Any) -> Any:
         outputs = getattr(model, self.method)(*args, **kwargs)
         features = getattr(outputs, "pooler_output", outputs)
-        self.rows = [(tensor.shape[:-1].numel(), tensor.shape[-1]) for tensor in tensors_in(features)]
+        self._rows = [(tensor.shape[:-1].numel(), tensor.shape[-1]) for tensor in tensors_in(features)]
         return outputs
+
+    def count_rows(self, width: int | None) -> int:
+        """Return how many rows of so many features were returned: each is a token."""
+        return sum(rows for rows, features in self._rows if features == width)

@@ -41,21 +41,23 @@ def list_remarks(
         backward: The passes whose backward times are reported.
     """
     entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
-    remarks: dict[str, list[str]] = {path: [] for path, _ in layers}
+    remarks: dict[str, list[str]] = {}
     for path, module in layers:
-        is_unseen, is_elsewhere = id(module) in unseen, id(module) in elsewhere
-        has_code = getattr(type(module), "forward", None) is not nn.Module.forward  # the class of a script has none
-        if is_unseen:
-            remarks[path].append(unseen[id(module)])
-        if is_elsewhere:
-            remarks[path].append(_ELSEWHERE)
-        if has_code and not (is_unseen or is_elsewhere or path in entered):
+        remarks[path] = [unseen[id(module)]] if id(module) in unseen else []
+        remarks[path] += [_ELSEWHERE] if id(module) in elsewhere else []
+        if not remarks[path] and path not in entered and _has_code(module):
             remarks[path].append(NOT_CALLED)
         if _is_frozen(module) and _has_no_nodes(path, backward):
             remarks[path].append(_FROZEN)
-    for path, doubt in (*_list_doubts(forward, is_backward=False), *_list_doubts(backward, is_backward=True)):
-        remarks[path].append(doubt)
+    for runs, is_backward in ((forward, False), (backward, True)):
+        for path, doubt in _list_doubts(runs, is_backward):
+            remarks[path].append(doubt)
     return remarks
+
+
+def _has_code(module: nn.Module) -> bool:
+    """Return whether a module can be called: not a list of modules. The class of a script has no ``forward``."""
+    return getattr(type(module), "forward", None) is not nn.Module.forward
 
 
 def _is_frozen(module: nn.Module) -> bool:

@@ -120,14 +120,13 @@ def make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> Pla
     """Divide the weights of a model among ranks, and note the order in which layers begin in a rehearsal of a pass."""
     dtype = require_one_dtype(list(model.parameters()))
     by_parameter: dict[int, Weight] = {}
-    by_module: dict[nn.Module, Sequence[Weight]] = {}
+    by_module: dict[nn.Module, list[Weight]] = {}
     for path, module in list_layers(model):
-        parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
-        for parameter in parameters:
-            if id(parameter) not in by_parameter:
-                by_parameter[id(parameter)] = Weight(path, len(by_parameter), parameter, ranks)
-        if parameters:
-            by_module[module] = [by_parameter[id(parameter)] for parameter in parameters]
+        own = by_module[module] = []
+        for parameter in read_parameters(module).values():
+            if parameter is not None:
+                own.append(by_parameter.setdefault(id(parameter), Weight(path, len(by_parameter), parameter, ranks)))
+    by_module = {module: own for module, own in by_module.items() if own}
     order: list[nn.Module] = []
     with follow_layers(by_module, order.append, lambda module: None):
         rehearse()
