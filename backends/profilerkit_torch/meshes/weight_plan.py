@@ -122,11 +122,11 @@ def make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> Pla
     by_parameter: dict[int, Weight] = {}
     by_module: dict[nn.Module, list[Weight]] = {}
     for path, module in list_layers(model):
-        own = by_module[module] = []
+        weights = by_module[module] = []
         for parameter in read_parameters(module).values():
             if parameter is not None:
-                own.append(by_parameter.setdefault(id(parameter), Weight(path, len(by_parameter), parameter, ranks)))
-    by_module = {module: own for module, own in by_module.items() if own}
+                weights.append(by_parameter.setdefault(id(parameter), Weight(path, len(by_parameter), parameter, ranks)))
+    by_module = {module: weights for module, weights in by_module.items() if weights}
     order: list[nn.Module] = []
     with follow_layers(by_module, order.append, lambda module: None):
         rehearse()
