@@ -125,7 +125,9 @@ def make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> Pla
         weights = by_module[module] = []
         for parameter in read_parameters(module).values():
             if parameter is not None:
-                weights.append(by_parameter.setdefault(id(parameter), Weight(path, len(by_parameter), parameter, ranks)))
+                weights.append(
+                    by_parameter.setdefault(id(parameter), Weight(path, len(by_parameter), parameter, ranks))
+                )
     by_module = {module: weights for module, weights in by_module.items() if weights}
     order: list[nn.Module] = []
     with follow_layers(by_module, order.append, lambda module: None):
