@@ -73,9 +73,6 @@ class Request:
         if self.name and len(self.name) != len(specs):
             counts = f"{format_count(len(self.name), 'name')} for {format_count(len(specs), 'model')}"
             raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
-        names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer", "fit_in")
-        values = {name: value for name in names if (value := getattr(self, name)) is not None}
-        arguments = {name: Preference(value) if name in self.preferred else value for name, value in values.items()}
         job = Job(
             None,
             input_shape=parse_shapes(self.input_shape),
@@ -83,13 +80,19 @@ class Request:
             leave_out=self.leave_out,
             strict=self.strict,
             static=self.static,
-            arguments={**arguments, **self.further},
+            arguments={**self._read_arguments(), **self.further},
             trust=self.trust,
         )
         return [
             replace(job, model=spec, name=name)
             for spec, name in zip(specs, self.name or (None,) * len(specs), strict=True)
         ]
+
+    def _read_arguments(self) -> dict[str, Any]:
+        """Return the options that are arguments of functions; those that no one has typed are preferences."""
+        names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer", "fit_in")
+        values = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {name: Preference(value) if name in self.preferred else value for name, value in values.items()}
 
     def require_known_names(self) -> None:
         """Raise `UnknownStatusError` for a metric that no model has, before one, and its framework, is loaded."""
@@ -172,14 +175,13 @@ def _limit_metrics(comparison: Comparison, metrics: Sequence[str], specs: Sequen
     from ..hooks.offers import name_of_metric
 
     keys = list(dict.fromkeys(key for report in comparison.reports for key in report.statuses))
-    shown = set(map(name_of_metric, metrics))
-    unknown = [name for name in map(name_of_metric, metrics) if name not in keys]
-    if unknown:
-        error = UnknownStatusError(unknown[0], keys, owner="these reports")
-        raise click.BadParameter(str(error), param_hint="--metric")
-    for spec, report in zip(specs, comparison.reports, strict=True):
-        if not is_saved(spec):
-            shown |= report.statuses.keys()
+    requested = [name_of_metric(name) for name in metrics]
+    for name in requested:
+        if name not in keys:
+            error = UnknownStatusError(name, keys, owner="these reports")
+            raise click.BadParameter(str(error), param_hint="--metric")
+    measured = [report for spec, report in zip(specs, comparison.reports, strict=True) if not is_saved(spec)]
+    shown = {*requested, *(key for report in measured for key in report.statuses)}
     reference, *others = [
         replace(report, statuses={key: record for key, record in report.statuses.items() if key in shown})
         for report in comparison.reports

@@ -246,13 +246,6 @@ def test_arguments_are_compared_by_identity_where_equality_says_nothing(
     assert len(calls) == 2
 
 
-def test_another_model_is_another_argument(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(model, make_function(lambda trace: trace.macs, "macs"))
-    assert profiler.compute_status("macs") == 300
-    profiler.model = FakeModel(model.layers[:1])
-    assert profiler.compute_status("macs") == 100
-
-
 def test_one_call_serves_all_keys_of_a_function(model: FakeModel, make_profiler: MakeProfiler) -> None:
     calls = []
 
@@ -267,14 +260,6 @@ def test_one_call_serves_all_keys_of_a_function(model: FakeModel, make_profiler:
     assert len(calls) == 2
     assert (profiler.compute_status("left"), profiler.compute_status("right")) == (1, 2)
     assert len(calls) == 2
-
-
-def test_a_trace_is_made_once_for_all_metrics(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    profiler = make_profiler(
-        model, make_function(lambda trace: trace.macs, "macs"), make_function(lambda trace: trace.flops, "flops")
-    )
-    profiler.compute_network_status()
-    assert profiler.backend.traced == 1  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
