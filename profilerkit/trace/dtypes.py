@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 __all__ = ["element_bytes", "product_dtype"]
 
 
 def element_bytes(dtype: str) -> float:
-    """Return the bytes of one element of a dtype, by the bits in its name.
+    """Return the bytes of one element of a dtype, by the bits in its name: the first number.
 
-    >>> element_bytes("bfloat16"), element_bytes("float8_e4m3fn"), element_bytes("bool"), element_bytes("int4")
+    >>> element_bytes("bfloat16"), element_bytes("float8_e4m3fn"), element_bytes("bool"), element_bytes("quint4x2")
     (2.0, 1.0, 1.0, 0.5)
     """
-    digits = "".join(character if character.isdigit() else " " for character in dtype.partition("_")[0]).split()
-    return int(digits[-1]) / 8 if digits else 1.0
+    bits = re.search(r"\d+", dtype)
+    return int(bits[0]) / 8 if bits else 1.0
 
 
 def product_dtype(operands: Sequence[str], output: str) -> str | None:
