@@ -297,15 +297,24 @@ def _list_metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
 
 
 def _list_iterations(report: Report) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each sample of each measurement, and for each time of each call of a layer."""
     for key, record in report.statuses.items():
         if isinstance(record.value, Measurement):
-            of_all = {"metric": key, "layer": None, "call": None}
-            for samples, is_warmup in ((record.value.warmup, True), (record.value.samples, False)):
-                for iteration, value in enumerate(samples):
-                    yield {**of_all, "iteration": iteration, "value": value, "warmup": is_warmup}
+            yield from _list_samples(key, record.value)
         elif isinstance(record.value, LayerTimeTable):
-            for row in record.value.iterations:
-                of_call = {"layer": row["path"], "call": row["call"], "iteration": row["pass"]}
-                for column, value in row.items():
-                    if column.endswith("_seconds") and value is not None:
-                        yield {"metric": f"{key}.{column}", **of_call, "value": value, "warmup": False}
+            yield from _list_times_of_calls(key, record.value)
+
+
+def _list_samples(key: str, measurement: Measurement) -> Iterator[Mapping[str, Any]]:
+    for samples, is_warmup in ((measurement.warmup, True), (measurement.samples, False)):
+        for iteration, value in enumerate(samples):
+            of_model = {"metric": key, "layer": None, "call": None}
+            yield {**of_model, "iteration": iteration, "value": value, "warmup": is_warmup}
+
+
+def _list_times_of_calls(key: str, times: LayerTimeTable) -> Iterator[Mapping[str, Any]]:
+    for row in times.iterations:
+        of_call = {"layer": row["path"], "call": row["call"], "iteration": row["pass"]}
+        for column, value in row.items():
+            if column.endswith("_seconds") and value is not None:
+                yield {"metric": f"{key}.{column}", **of_call, "value": value, "warmup": False}
