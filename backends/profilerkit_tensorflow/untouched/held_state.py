@@ -21,22 +21,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from profilerkit.process.containers import refill
 from profilerkit.process.inner_states import list_state_kinds, note_inner_state
 from profilerkit.process.object_facts import copy_content, list_slots
+from profilerkit.process.restoring import Step
 
 from ..compat.variables import MethodTarget, ResourceVariable
-from .snapshots import (
+from .contents import (
     MISSING,
-    CacheSnapshot,
-    CellSnapshot,
-    ClassSnapshot,
-    ContainerSnapshot,
-    GlobalSnapshot,
-    ObjectSnapshot,
-    SlotsSnapshot,
-    Snapshot,
-    StateSnapshot,
+    empty_cache,
     list_class_attributes,
+    restore_cell,
+    restore_class,
+    restore_global,
+    restore_object,
+    restore_slots,
 )
 from .users_code import (
     CACHED_FUNCTION,
@@ -96,8 +95,9 @@ class HeldState:
     """Every object that is reached from the roots, once each, with its content at that time."""
 
     def __init__(self, *roots: Any) -> None:
-        #: Their contents: also the user's classes of layers and modules, and the globals that functions assign to.
-        self.snapshots: list[Snapshot] = []
+        #: Restore their contents, and those of the user's classes of layers and modules, and the globals that functions
+        #: assign to.
+        self.steps: list[Step] = []
         #: The variables with a value of their own, which Keras' and distributed variables wrap.
         self.variables: list[Any] = []
         self._waiting: deque[tuple[Iterable[Any], int]] = deque()
@@ -171,12 +171,12 @@ class HeldState:
             raise
         except Exception:  # an object of the user that cannot be read yet cannot be changed either
             return wrapped
-        self.snapshots.append(ObjectSnapshot(value, kind, dict(attributes)))
+        self.steps.append(functools.partial(restore_object, value, kind, dict(attributes)))
         return (*wrapped, *attributes.values())
 
     def _visit_slots(self, slots: tuple[str, ...], value: Any) -> Iterable[Any]:
         attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
-        self.snapshots.append(SlotsSnapshot(value, attributes))
+        self.steps.append(functools.partial(restore_slots, value, attributes))
         others = self._visit_object(value) if hasattr(value, "__dict__") else ()
         return (*attributes.values(), *others)
 
@@ -193,7 +193,7 @@ class HeldState:
     def _visit_container(self, container: Any) -> Iterable[Any]:
         """Return the items to follow, and the attributes of a derived class; Keras' classes hold only a tracker."""
         content = copy_content(container)
-        self.snapshots.append(ContainerSnapshot(container, content))
+        self.steps.append(functools.partial(refill, container, content))
         items = tuple(content.values() if isinstance(content, dict) else content)
         if len(items) > _LONGEST_FOLLOWED and not is_of_a_framework(type(items[0])):
             items = ()
@@ -204,7 +204,7 @@ class HeldState:
     def _visit_state(self, value: Any) -> Iterable[Any]:
         step = note_inner_state(value)
         if step is not None:
-            self.snapshots.append(StateSnapshot(step))
+            self.steps.append(step)
         return ()
 
     def _visit_cell(self, cell: types.CellType) -> Iterable[Any]:
@@ -212,7 +212,7 @@ class HeldState:
             content = cell.cell_contents
         except ValueError:  # not filled yet
             return ()
-        self.snapshots.append(CellSnapshot(cell, content))
+        self.steps.append(functools.partial(restore_cell, cell, content))
         return (content,)
 
     def _visit_function(self, function: types.FunctionType) -> Iterable[Any]:
@@ -221,11 +221,12 @@ class HeldState:
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         scope = function.__globals__
         written = read_names(function.__code__).written
-        self.snapshots += [GlobalSnapshot(scope, name, scope.get(name, MISSING)) for name in written]
+        for name in written:
+            self.steps.append(functools.partial(restore_global, scope, name, scope.get(name, MISSING)))
         return (*(function.__closure__ or ()), *self._visit_object(function), *defaults, *list_globals(function))
 
     def _visit_cached_function(self, function: Any) -> Iterable[Any]:
-        self.snapshots.append(CacheSnapshot(function, function.cache_info().misses))
+        self.steps.append(functools.partial(empty_cache, function, function.cache_info().misses))
         return self._visit_object(function)
 
     def _visit_concrete_function(self, function: Any) -> Iterable[Any]:
@@ -238,7 +239,7 @@ class HeldState:
                 continue
             self._known_classes.add(cls)
             attributes = list_class_attributes(cls)
-            self.snapshots.append(ClassSnapshot(cls, attributes))
+            self.steps.append(functools.partial(restore_class, cls, attributes))
             followed = (dict, list, set, deque, _types.PolymorphicFunction, tf.Variable)
             self._waiting.append((tuple(value for value in attributes.values() if isinstance(value, followed)), _DEPTH))
             self._waiting.append((tuple(list_functions(cls)), _DEPTH))

@@ -50,7 +50,7 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
         reached = HeldState(model, *(state.value for state in list_module_state()))
         values = _read_values(reached.variables, all_of_them=variable_values)
         process = record_process()
-        restore_model = partial(call_each, [snapshot.restore for snapshot in reached.snapshots])
+        restore_model = partial(call_each, reached.steps)
         # No operator runs in a forked child of TensorFlow's.
         with restored(*process.steps, restore_model, partial(_write_back, values), in_child=restore_model):
             process.change()
