@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..process.containment import contained
+from ..process.contents import list_contents
 from .cache import Resolved
 from .computation import Computation
 from .function import JointFunction, describe
@@ -16,10 +17,11 @@ __all__ = ["measure_jointly"]
 
 
 def measure_jointly(computations: Sequence[Computation], names: Collection[str]) -> None:
-    """Measure together what of ``names`` all of the computations have a `JointFunction` of the same type for.
+    """Measure together what of ``names`` all of the computations have a `JointFunction` of the same class for.
 
-    Remembered values of an earlier measurement of the same models with the same arguments are kept. If a model fails,
-    nothing is measured here: each computation then measures its own model, and keeps the failure.
+    The functions must have equal attributes too, because that of the first computation measures all models. Remembered
+    values of an earlier measurement of the same models with the same arguments are kept. If a model fails, nothing is
+    measured here: each computation then measures its own model, and keeps the failure.
     """
     done: set[str] = set()
     for binding in computations[0].registry:
@@ -32,8 +34,12 @@ def measure_jointly(computations: Sequence[Computation], names: Collection[str])
 
 
 def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
-    same = name in computation.registry and type(computation.registry[name].function) is type(function)
-    return same and computation.applies(computation.registry[name])
+    if name not in computation.registry:
+        return False
+    binding = computation.registry[name]
+    other = binding.function
+    is_same = type(other) is type(function) and list_contents(vars(other)) == list_contents(vars(function))
+    return is_same and computation.applies(binding)
 
 
 class _Participant(NamedTuple):

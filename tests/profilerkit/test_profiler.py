@@ -1,7 +1,7 @@
 """The profiler as the deeplite document describes it, its faults aside."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from profilerkit import (
     DataLoader,
     DeviceNotAvailableError,
     InputError,
+    JointFunction,
     Metric,
     Profiler,
     ProfilerFunction,
@@ -269,6 +270,25 @@ def test_one_model_that_fails_leaves_the_others_in_turn(make_profiler: MakeProfi
     assert comparison.ratio("execution_time", "other").paired
     assert comparison.others[0]["execution_time"] is None
     assert "measured in turn" in str(comparison)
+
+
+def test_functions_that_are_made_differently_measure_their_own_models() -> None:
+    class Scaled(JointFunction):
+        KEYS = (Weight,)
+
+        def __init__(self, factor: int) -> None:
+            self.factor = factor
+
+        def __call__(self, model: FakeModel) -> Any:
+            return self.alone(model=model)
+
+        def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+            return [self.factor for _ in calls]
+
+    profilers = [Profiler(FakeModel(), name=str(factor), backend=FakeBackend()) for factor in (1, 2, 2)]
+    for profiler in profilers:
+        profiler.register_profiler_function(Scaled(int(profiler.name)))
+    assert [report["weight"] for report in compare(*profilers, metrics=["weight"]).reports] == [1, 2, 2]
 
 
 def test_times_measured_apart_are_said_to_be(make_profiler: MakeProfiler) -> None:
