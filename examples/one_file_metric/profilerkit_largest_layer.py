@@ -5,7 +5,12 @@ from __future__ import annotations
 from profilerkit import ModelTrace, ProfilerFunction, Unavailable, hookimpl, metric
 
 
-@metric("largest_layer", unit="%", description="Per cent of the parameters that the layer with most of them has.")
+@metric(
+    "largest_layer",
+    unit="%",
+    description="Per cent of the parameters that the layer with most of them has.",
+    derived_from="weights",  # so it is known for a model that cannot run
+)
 def largest_layer(trace: ModelTrace, total_params: int) -> float | Unavailable:
     """Return the share, in per cent of all parameters."""
     if not total_params:
