@@ -100,8 +100,7 @@ class restored:
     def _put_back(self, error: BaseException | None) -> None:
         """Call the steps of inner blocks whose end was not reached, then the steps of this block.
 
-        A step that raises is called again, at most `_TRIES` times. The worst error is raised when all steps are done,
-        unless the block itself ended with an interrupt, which is worse.
+        A step that raises is called again, at most `_TRIES` times.
         """
         stack = _stacks.get(self._thread, [])
         if error is not None:
@@ -109,26 +108,35 @@ class restored:
         tries = 0
         while self in stack:
             try:
-                remaining = stack[-1]._remaining
-                while remaining:
-                    remaining[-1]()
-                    remaining.pop()
-                    tries = 0
-                stack.pop()
+                stack[-1]._call_next_step(stack)
+                tries = 0
             except BaseException as failure:
                 self._errors.append(failure)
                 _end_suspended(failure)
                 tries += 1
-                if tries == _TRIES:
-                    del remaining[-1:]
+                if tries == _TRIES and stack:
+                    del stack[-1]._remaining[-1:]
                     tries = 0
         self._forget_if_last(stack)
-        if self._errors:
-            failures, self._errors = self._errors, []
-            worst = _find_worst(failures)
-            is_interrupted = error is not None and not isinstance(error, Exception)
-            if not (is_interrupted and isinstance(worst, Exception)):
-                raise worst
+        self._raise_worst(error)
+
+    def _call_next_step(self, stack: list[restored]) -> None:
+        """Call the next of the remaining steps; if there is none, take this innermost block off the stack."""
+        if self._remaining:
+            self._remaining[-1]()
+            self._remaining.pop()
+        else:
+            stack.pop()
+
+    def _raise_worst(self, error: BaseException | None) -> None:
+        """Raise the worst error of the steps, unless the block ended with an interrupt, which is worse."""
+        if not self._errors:
+            return
+        errors, self._errors = self._errors, []
+        worst = _find_worst(errors)
+        is_interrupted = error is not None and not isinstance(error, Exception)
+        if not (is_interrupted and isinstance(worst, Exception)):
+            raise worst
 
     def _forget_if_last(self, stack: list[restored]) -> None:
         if not stack and self._thread in _stacks:
