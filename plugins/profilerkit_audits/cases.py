@@ -196,11 +196,15 @@ def _list_code_texts(entry: ModelEntry) -> Iterator[str]:
                 yield value
 
 
-@lru_cache(maxsize=1)
 def _find_measuring_packages() -> dict[str, str]:
     """Return the versions of Python and of the packages that count and measure: profilerkit and its plugins."""
-    names = {plugin.package for plugin in list_plugins() if plugin.package}
-    return {"python": python_version(), **{name.lower(): version(name) for name in sorted({"profilerkit", *names})}}
+    names = {"profilerkit", *(plugin.package for plugin in list_plugins() if plugin.package)}
+    return {"python": python_version(), **{name.lower(): _read_version(name) for name in sorted(names)}}
+
+
+@lru_cache(maxsize=1000)
+def _read_version(name: str) -> str:
+    return version(name)
 
 
 def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | None]:

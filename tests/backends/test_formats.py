@@ -158,8 +158,11 @@ def test_a_format_whose_packages_are_missing_is_left_out_and_named(
     assert "-m pip install '.[tensorflow,litert]'" in printed
 
 
-def test_converted_files_have_the_macs_of_the_source_in_the_same_layers(folded: Exported) -> None:
+def test_converted_files_have_the_macs_of_the_source_in_the_same_layers(
+    monkeypatch: pytest.MonkeyPatch, folded: Exported
+) -> None:
     """Each convolution and linear layer of the teacher is one row with those of the files; batch norms have no MACs."""
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")  # which the example sets for its process
     for package in ("tensorflow", "openvino", "ai_edge_litert"):
         pytest.importorskip(package)
     network = NETWORKS["teacher"]()

@@ -76,7 +76,7 @@ def test_a_dtype_converts_weights_and_inputs(tmp_path: Path) -> None:
     (tmp_path / "nets.py").write_text(TORCH)
     dtypes = ["float32", "bfloat16", "int7"]
     zoo = plan(
-        tmp_path, {"spec": "nets.py:linear", "input_shape": [8], "dtypes": dtypes}, metrics=["model_size", "macs"]
+        tmp_path, {"spec": "nets.py:linear", "input_shape": [8], "dtype": dtypes}, metrics=["model_size", "macs"]
     )
     rows = {row.settings["dtype"]: row for row in audit(zoo).rows()}
     assert [rows[name]["model_size"] for name in dtypes[:2]] == [36 * 4, 36 * 2]

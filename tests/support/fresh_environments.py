@@ -58,7 +58,7 @@ class Environment:
         """Run a program of the environment, which must end well."""
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PROFILERKIT_DISABLE_PLUGINS")
         surroundings = {name: value for name, value in os.environ.items() if name not in hidden}
-        surroundings.update(PYTHONNOUSERSITE="1", TF_CPP_MIN_LOG_LEVEL="3", COLUMNS="100", **variables or {})
+        surroundings |= {"PYTHONNOUSERSITE": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "COLUMNS": "100", **(variables or {})}
         done = subprocess.run(
             [str(self.folder / "bin" / program), *arguments],
             cwd=self.folder,

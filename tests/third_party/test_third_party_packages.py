@@ -134,8 +134,9 @@ def run_program(environment: Environment, program: str, **variables: str) -> Any
     return json.loads(environment.run("python", "-c", printing, variables=variables).stdout.splitlines()[-1])
 
 
-def list_plugins(environment: Environment, **variables: str) -> str:
-    return environment.run("profilerkit", "list", variables=variables).stdout
+def list_plugins(environment: Environment, *options: str, **variables: str) -> str:
+    """Return what ``list`` prints, on lines that are wide enough for paths and errors."""
+    return environment.run("profilerkit", "list", *options, variables={"COLUMNS": "400"} | variables).stdout
 
 
 #: What a backend says that works, of what is no model.
@@ -230,7 +231,7 @@ def test_the_list_says_where_a_metric_comes_from_and_what_is_switched_off(
     wheels: dict[str, Path], tmp_path: Path
 ) -> None:
     environment = fresh(tmp_path, "neither", wheels)
-    places = environment.run("profilerkit", "list", "--verbose").stdout
+    places = list_plugins(environment, "--verbose")
     source = environment.site_packages / "profilerkit_largest_layer.py"
     line = (
         source.read_text(encoding="utf-8")
