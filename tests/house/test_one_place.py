@@ -160,7 +160,7 @@ def test_no_property_has_a_lock() -> None:
 
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
-    "profilerkit_audits/cases.py": {"_find_measuring_packages"},  # takes nothing
+    "profilerkit_audits/cases.py": {"_read_version"},  # takes nothing
     "profilerkit_audits/hiding.py": {"_read_secrets", "_compile_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
