@@ -67,7 +67,7 @@ def regressions(
         window: How many of the newest nights of a series of times are searched.
         since: A run, by `find_run`: changes of rows that are older than its beginning are not reported.
 
-    Raises `ArgumentError` for a rate or a change outside of 0 to 1, a window of fewer than 8 nights, an unknown run.
+    Raises `ArgumentError` for a rate or a change below 0 or from 1 on, a window of fewer than 8 nights, an unknown run.
     """
     _check_options(rate, min_change, window)
     with open_store(store) as opened:
@@ -93,7 +93,7 @@ def regressions(
 def _check_options(rate: float, min_change: float, window: int) -> None:
     for name, value in (("rate", rate), ("min_change", min_change)):
         if not 0 <= value < 1:
-            raise ArgumentError(f"{name}={value!r}: give a number from 0 to 1, such as 0.05")
+            raise ArgumentError(f"{name}={value!r}: give a number from 0 on and below 1, such as 0.05")
     if window < MIN_NIGHTS:
         raise ArgumentError(f"window={window!r}: a step is looked for in {MIN_NIGHTS} nights at the least")
 

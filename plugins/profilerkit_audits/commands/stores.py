@@ -126,14 +126,14 @@ def history(model: str, metric: str, store: str, form: str) -> None:
 @_store_option
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 1),
+    type=click.FloatRange(0, 1, max_open=True),
     default=0.05,
     show_default=True,
     help="False discoveries among the steps in times, at most, as a share.",
 )
 @click.option(
     "--min-change",
-    type=click.FloatRange(0, 1),
+    type=click.FloatRange(0, 1, max_open=True),
     default=0.02,
     show_default=True,
     help="The least step in a time that is reported, as a share of the time.",
