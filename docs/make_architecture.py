@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(DOCS)]
 
 from import_graph import Graph, circles, find_reached, graph_of_rooms  # noqa: E402
+from make_tables import table  # noqa: E402
 
 PAGE = DOCS / "architecture-parts.rst"
 PACKAGES = {
@@ -104,14 +105,12 @@ def layout(graph: Mapping[str, set[str]]) -> Layout:
     for name in sorted(graph):
         layers[height[name]].append(name)
     routes: dict[tuple[str, str], list[str]] = {}
-    links: Links = []
-    for name in sorted(graph):
-        for other in sorted(graph[name]):
-            passed = [f"{name}|{other}|{level}" for level in range(height[name] - 1, height[other], -1)]
-            for point, level in zip(passed, range(height[name] - 1, height[other], -1), strict=True):
-                layers[level].append(point)
-            routes[name, other] = [name, *passed, other]
-            links += pairwise(routes[name, other])
+    for name, other in [(high, low) for high in sorted(graph) for low in sorted(graph[high])]:
+        passed = range(height[name] - 1, height[other], -1)
+        routes[name, other] = [name, *(f"{name}|{other}|{level}" for level in passed), other]
+        for point, level in zip(routes[name, other][1:-1], passed, strict=True):
+            layers[level].append(point)
+    links = [link for route in routes.values() for link in pairwise(route)]
     layers = _fewest_crossings(layers, links)
     across = _spread(layers, links)
     left = min(across[name] - measure_width(name) / 2 for name in across)
@@ -156,15 +155,20 @@ def _fewest_crossings(layers: Layers, links: Links, trials: int = 30) -> Layers:
         tried = [random.Random(seed).sample(names, len(names)) for names in layers]
         for sweep in range(16):
             neighbors, order = (below, tried[1:]) if sweep % 2 == 0 else (above, tried[-2::-1])
-            index = {name: position for names in tried for position, name in enumerate(names)}
-            for names in order:
-                means = {name: _mean(index, neighbors.get(name, [name])) for name in names}
-                names.sort(key=lambda name: (means[name], index[name]))
-                index.update({name: position for position, name in enumerate(names)})
+            _sort_near_neighbors(tried, order, neighbors)
             count = crossings(tried, links)
             if count < fewest:
                 best, fewest = [list(names) for names in tried], count
     return best
+
+
+def _sort_near_neighbors(layers: Layers, order: Layers, neighbors: Mapping[str, list[str]]) -> None:
+    """Sort some of the layers, one after the other, each room near the middle of its neighbors."""
+    index = {name: position for names in layers for position, name in enumerate(names)}
+    for names in order:
+        means = {name: _mean(index, neighbors.get(name, [name])) for name in names}
+        names.sort(key=lambda name: (means[name], index[name]))
+        index.update({name: position for position, name in enumerate(names)})
 
 
 def _mean(places: Mapping[str, float], names: Sequence[str]) -> float:
@@ -290,23 +294,16 @@ def _port(placed: Layout, name: str, toward: str, *, leaves: bool) -> int:
 # The tables -----------------------------------------------------------------------------------------------------------
 
 
-def table(package: str) -> str:
+def table_of_rooms(package: str) -> str:
     """Return the table of a package's rooms in reStructuredText: the first paragraph of each docstring."""
     folder = PACKAGES[package]
-    names = sorted(arrows(package), key=lambda name: (not (folder / name).is_dir(), name))
-    rows = [("part", ["contents"])]
-    for name in names:
+    rows = []
+    for name in sorted(arrows(package), key=lambda name: (not (folder / name).is_dir(), name)):
         is_folder = (folder / name).is_dir()
         path = folder / name / "__init__.py" if is_folder else folder / f"{name}.py"
-        rows.append((f"``{name}/``" if is_folder else f"``{name}.py``", textwrap.wrap(summary(path), 84)))
-    widths = [max(len(name) for name, _ in rows), max(len(line) for _, lines in rows for line in lines)]
-    rule = "  ".join("=" * width for width in widths)
-    cells = [
-        f"{name if first else '':{widths[0]}}  {line}"
-        for name, lines in rows
-        for first, line in zip([True, *[False] * len(lines)], lines, strict=False)
-    ]
-    return "\n".join((rule, cells[0], rule, *cells[1:], rule))
+        first, *others = textwrap.wrap(summary(path), 84)
+        rows += [(f"``{name}/``" if is_folder else f"``{name}.py``", first), *(("", line) for line in others)]
+    return table(("part", "contents"), rows)
 
 
 def summary(path: Path) -> str:
@@ -320,7 +317,7 @@ def page() -> str:
     """Return the text of the page with its tables made anew."""
     text = PAGE.read_text(encoding="utf-8")
     for package in PACKAGES:
-        text = _between(text, f"rooms of {package}", table(package))
+        text = _between(text, f"rooms of {package}", table_of_rooms(package))
     return _between(text, "files of the backends", table_of_backends())
 
 
