@@ -279,8 +279,6 @@ SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
     "truth": ({"samples": [True]}, ".samples[0]: expected `float`, got `bool`"),
     "no list": ({"samples": 3}, ".samples: expected `array`, got `int`"),
     "certain": ({"confidence": 1.5}, ": confidence=1.5: give a probability between 0 and 1"),
-    "other median": ({"median": 7.0}, ".median is 7.0, but that of its samples is"),
-    "no median": ({"median": None}, ".median is None, but that of its samples is"),
     "number for a session": ({"session": 4}, ".session is 4"),
     "a machine in words": ({"conditions": "quiet"}, ".conditions: expected `object`, got `str`"),
     "a machine without seconds": (
