@@ -8,11 +8,16 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
+
+resource: Any = None  # Windows has none
+with suppress(ImportError):
+    import resource
 
 __all__ = ["Conditions", "Watch", "process_name"]
 
@@ -108,7 +113,7 @@ class Watch:
         return Conditions(
             wall_seconds=self._total.wall_seconds,
             cpu_seconds=self._total.cpu_seconds,
-            involuntary_switches=None if _resource() is None else self._total.involuntary_switches,
+            involuntary_switches=None if resource is None else self._total.involuntary_switches,
             load_before=self._load_before,
             load_after=_read_load(),
             cores=os.cpu_count(),
@@ -129,18 +134,7 @@ def _name_process(process: int) -> str:
     return uuid.uuid4().hex
 
 
-@cache
-def _resource() -> Any:
-    """Return the module ``resource``; None if Python has none."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    return resource
-
-
 def _read_counters() -> _Counters:
-    resource = _resource()
     switches = 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     return _Counters(time.perf_counter(), time.process_time(), switches)
 

@@ -167,7 +167,7 @@ REMEMBERED = {
     # names and paths, at most 1000
     "profilerkit_audits/source_code.py": {"_find_distributions", "_find_imports", "_has_version", "find_versions"},
     "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
-    "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
+    "profilerkit/times/conditions.py": {"_name_process"},  # the number of this process
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
     "profilerkit_metrics/discovery.py": {"_read_files"},  # the folders of the package
