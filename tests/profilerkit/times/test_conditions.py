@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise OSError("no load here")
 
     monkeypatch.setattr(os, "getloadavg", fail)
-    monkeypatch.setattr(conditions, "_resource", lambda: None)
+    monkeypatch.setattr(conditions, "resource", None)
     monkeypatch.setattr(conditions, "_GOVERNOR", conditions._GOVERNOR / "missing")
     with Watch() as watch:
         pass
