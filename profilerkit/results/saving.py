@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -153,14 +152,8 @@ def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
         msgspec.json.encode(body)
     except UnicodeEncodeError:  # half of a surrogate pair, which a name may hold and a file may not
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    head = dict(zip(_HEAD, (kind, _SCHEMA, _read_own_version()), strict=True))
+    head = dict(zip(_HEAD, (kind, _SCHEMA, version("profilerkit")), strict=True))
     return {**head, "checksum": compute_checksum({**head, **body}), **body}
-
-
-@cache
-def _read_own_version() -> str:
-    """Return the version of profilerkit; a separate process seals each report several times, and reading takes long."""
-    return version("profilerkit")
 
 
 def reseal(content: Mapping[str, Any]) -> dict[str, Any]:

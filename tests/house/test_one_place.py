@@ -166,7 +166,6 @@ REMEMBERED = {
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
     # names and paths, at most 1000
     "profilerkit_audits/source_code.py": {"_find_distributions", "_find_imports", "_has_version", "find_versions"},
-    "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process"},  # the number of this process
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
