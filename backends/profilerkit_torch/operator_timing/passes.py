@@ -89,13 +89,15 @@ def _time(
             if export is not None:
                 export_session(run, activities, export)
     times = replace(ledger.times(), name_of=find_profiled_name, runs=tuple(call.runs))
-    if is_compiled:
-        return replace(times, notes=(_COMPILED,))
+    return replace(times, notes=(_COMPILED,)) if is_compiled else _add_layers(times, ledger, layers)
+
+
+def _add_layers(times: OperatorTimes, ledger: OperatorLedger, layers: LayerStack) -> OperatorTimes:
+    """Return times with notes on layers in other threads, and with the calls of layers in the last forward pass."""
     notes = tuple(f"{name}, whose operators have no layer" for name in layers.in_other_threads.counts)
-    if options.training:
-        return replace(times, notes=notes)
     calls = {path: ledger.calls.get(path, 0) for paths in layers.paths.values() for path in paths}
-    return replace(times, notes=notes, runs=(*times.runs, ObservedRun("the last profiled pass", calls=calls)))
+    observed = () if ledger.phase == "backward" else (ObservedRun("the last profiled pass", calls=calls),)
+    return replace(times, notes=notes, runs=(*times.runs, *observed))
 
 
 def _run_passes(

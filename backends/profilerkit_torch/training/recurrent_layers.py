@@ -43,31 +43,49 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
     if not _has_formula(kind, x, hx, arguments):
         return None
     weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
-    directions = 2 if is_bidirectional else 1
-    of_direction = len(weights) // (layers * directions)
-
-    def run_direction(index: int, sequence: torch.Tensor) -> Any:
-        """Return the output and the last states of one direction of one layer."""
-        own_states = [state[index : index + 1] for state in (hx if kind == "lstm" else (hx,))]
-        own_weights = weights[index * of_direction : (index + 1) * of_direction]
-        return _Direction.apply(recorder, kind, has_biases, sequence, *own_states, *own_weights)  # type: ignore[no-untyped-call]
-
-    def run_layer(layer: int, sequence: torch.Tensor) -> torch.Tensor:
-        """Return the output of a layer; its parts are free afterwards, as in torch."""
-        indices = range(layer * directions, (layer + 1) * directions)
-        results = [run_direction(index, sequence) for index in indices]
-        last_states.extend(last for _, *last in results)
-        outputs = [output for output, *_ in results]
-        return torch.cat(outputs, -1) if is_bidirectional else outputs[0]
-
-    last_states: list[list[torch.Tensor]] = []
     sequence = x.transpose(0, 1).contiguous() if batch_first else x
+    directions = 2 if is_bidirectional else 1
+    states = hx if kind == "lstm" else (hx,)
+    parts = _Parts(recorder, kind, has_biases, states, weights, len(weights) // (layers * directions))
+    last_states: list[Sequence[torch.Tensor]] = []
     for layer in range(layers):
         if layer and dropout and is_training:
             sequence = F.dropout(sequence, dropout)
-        sequence = run_layer(layer, sequence)
+        sequence = parts.run(range(layer * directions, (layer + 1) * directions), sequence, last_states)
     finals = map(torch.cat, zip(*last_states, strict=True))
     return (sequence.transpose(0, 1) if batch_first else sequence, *finals)
+
+
+class _Parts(NamedTuple):
+    """The directions of recurrent layers, one after the other, with their first states and weights.
+
+    Attributes:
+        recorder: Records their operators.
+        kind: The kind of the layers, as in `RECURRENT_FUNCTIONS`.
+        has_biases: Whether they have biases beside their matrices.
+        states: The first states of all directions, for each state of a cell.
+        weights: The weights of all directions.
+        weights_in_one: The number of weights of a direction.
+    """
+
+    recorder: TrainingRecorder
+    kind: str
+    has_biases: bool
+    states: Sequence[torch.Tensor]
+    weights: Sequence[torch.Tensor]
+    weights_in_one: int
+
+    def run(self, indices: range, sequence: torch.Tensor, last_states: list[Sequence[torch.Tensor]]) -> torch.Tensor:
+        """Return the output of the directions of one layer, and add their last states to a list."""
+        outputs = []
+        for index in indices:
+            states = [state[index : index + 1] for state in self.states]
+            weights = self.weights[index * self.weights_in_one : (index + 1) * self.weights_in_one]
+            run: Any = _Direction.apply
+            output, *last = run(self.recorder, self.kind, self.has_biases, sequence, *states, *weights)
+            outputs.append(output)
+            last_states.append(last)
+        return torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
 
 
 def _has_formula(kind: str, x: Any, hx: Any, arguments: Any) -> bool:
