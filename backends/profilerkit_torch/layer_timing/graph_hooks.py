@@ -116,6 +116,8 @@ class GraphHooks:
         if task not in self.under_way:
             self.under_way.add(task)
             call_after_backward(partial(self._note_end_of_pass, task))
+            if torch.is_grad_enabled():  # by create_graph=True
+                self._note((Kind.GRAPH, None, self._clock(), task))
         self._note((Kind.STARTS, owner, self._clock(), task))
 
     def _note_end(self, gradients: Any, incoming: Any) -> None:

@@ -23,7 +23,7 @@ from ..running.timed_passes import synchronize
 from .clocks import EventClock, HostClock
 from .optimizer_steps import OptimizerSteps, Stretch
 from .timed_calls import CallSeconds, TimedRun, sum_inner_calls
-from .timer import TorchLayerTimer
+from .timer import SECOND_GRADIENTS, TorchLayerTimer
 
 __all__ = ["PhaseMemory", "TorchStepRecorder"]
 
@@ -98,10 +98,11 @@ class TorchStepRecorder(StepRecorder):
             return record
         runs = [run for run in self._timer.runs() if run not in self._earlier_runs]
         calls = _list_outermost(runs)
+        has_backward = any(run.has_backward for run in runs) and not self._timer.has_second_gradients
         return replace(
             record,
             forward=sum(call.forward for call in calls) if runs else None,
-            backward=sum(call.backward for call in calls) if any(run.has_backward for run in runs) else None,
+            backward=sum(call.backward for call in calls) if has_backward else None,
             calls=len(calls),
         )
 
@@ -136,6 +137,8 @@ class TorchStepRecorder(StepRecorder):
         }
         if self._has_lost_calls:
             reasons["forward"] = reasons["backward"] = _TOO_MANY.format(_KEPT)
+        if self._timer.has_second_gradients:
+            reasons["backward"] = SECOND_GRADIENTS
         if not self._steps.are_seen:
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
         return reasons

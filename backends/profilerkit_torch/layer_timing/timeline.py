@@ -33,6 +33,7 @@ class Kind(IntEnum):
     OVER = 4  #: a backward pass is over
     SKIP = 5  #: the time since the last event was work of the recorder
     FORGET = 6  #: backward passes that have begun have raised
+    GRAPH = 7  #: a backward pass begins that makes a graph of its own, whose nodes nobody sees
 
 
 #: Kind, subject, moment and number: the number of the next node of the graph for calls, of the backward pass for nodes.
@@ -60,6 +61,8 @@ class Timeline:
         self.runs: deque[TimedRun] = deque(maxlen=keep)
         #: How many passes have begun, those included that are not kept.
         self.begun = 0
+        #: Whether the gradients of a pass may have gradients, whose time is not known.
+        self.has_second_gradients = False
         #: The outermost call that runs, or ran last.
         self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
@@ -75,6 +78,7 @@ class Timeline:
             Kind.OVER: self._end_backward,
             Kind.SKIP: lambda subject, number: self._moments.drop_elapsed(),
             Kind.FORGET: self._forget_backward,
+            Kind.GRAPH: self._note_graph,
         }
 
     def advance(self, events: Sequence[Event]) -> None:
@@ -196,3 +200,7 @@ class Timeline:
             if frame.call is not None:
                 frame.call.run.has_backward = False
         self._moments.drop_elapsed()
+
+    def _note_graph(self, subject: Any, number: int) -> None:
+        """Note that a backward pass makes a graph; inside of a layer, its nodes are nodes of this layer."""
+        self.has_second_gradients = self.has_second_gradients or not self._frames.is_inside_call

@@ -27,8 +27,9 @@ from .time_recorder import CallRecorder
 from .timed_calls import Overhead, TimedRun
 from .timeline import Kind, Timeline
 
-__all__ = ["TorchLayerTimer", "layer_times"]
+__all__ = ["SECOND_GRADIENTS", "TorchLayerTimer", "layer_times"]
 
+SECOND_GRADIENTS = "with create_graph=True gradients have gradients, whose time is in no layer or a wrong one"
 #: More events than these are worked off before the times are read.
 _MANY = 200_000
 
@@ -113,6 +114,8 @@ class TorchLayerTimer(LayerTimer):
         runs = self.runs()
         backward = [run if run.has_backward else None for run in runs]
         note = "" if any(backward) else "no backward pass came through it"
+        if self.has_second_gradients:
+            note = f"its backward time is a lower bound: {SECOND_GRADIENTS}"
         return self.sum_times(runs, backward, note) if runs else []
 
     def sum_times(
@@ -133,6 +136,11 @@ class TorchLayerTimer(LayerTimer):
         self._work_off()
         self._timeline.settle()
         return [run for run in self._timeline.runs if run.calls and not run.failed]
+
+    @property
+    def has_second_gradients(self) -> bool:
+        """Whether the gradients of a pass so far may have gradients, whose time is not known."""
+        return self._timeline.has_second_gradients
 
     def count_begun(self) -> int:
         """Return how many passes have begun so far, those included that are not kept."""

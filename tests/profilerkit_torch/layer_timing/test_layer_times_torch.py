@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -257,6 +258,30 @@ def test_a_second_backward_pass_through_one_graph_adds_to_the_first() -> None:
         loss.backward(retain_graph=True)
         loss.backward()
     assert timer.table[""]["backward_seconds"] == 20
+
+
+def penalize(self: Any, x: torch.Tensor) -> torch.Tensor:
+    (gradient,) = torch.autograd.grad(self.inner(x).sum(), x, create_graph=True)
+    return wait(gradient, 3, 30)
+
+
+def test_the_time_of_gradients_of_gradients_is_said_to_be_missing() -> None:
+    """Of a penalty, as in physics-informed networks: torch makes its nodes in the backward pass, where none is seen."""
+    model, x = Busy(1, 10), X.clone().requires_grad_()
+    with make_timer(model) as timer:
+        penalize(SimpleNamespace(inner=model), x).sum().backward()
+    reason = "with create_graph=True gradients have gradients, whose time is in no layer or a wrong one"
+    assert timer.table[""]["missing"] == f"its backward time is a lower bound: {reason}"
+
+
+def test_gradients_of_gradients_inside_a_layer_are_of_this_layer() -> None:
+    """The gradient takes 10 in the forward pass; 30 are in a node that was made in the layer itself."""
+    model, x = Call(penalize, inner=Busy(1, 10)), X.clone().requires_grad_()
+    with make_timer(model) as timer:
+        model(x).sum().backward()
+    assert seconds(timer.table, "forward_seconds") == {"": 1 + 10 + 3, "inner": 1}
+    assert seconds(timer.table, "own_backward_seconds")[""] == 30
+    assert timer.table[""]["missing"] == ""
 
 
 def test_gradients_of_inputs_alone() -> None:

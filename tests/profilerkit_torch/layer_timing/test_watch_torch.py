@@ -128,6 +128,18 @@ def test_the_steps_of_a_wrapped_optimizer_are_seen() -> None:
     assert "no optimizer made a step" in watched.steps.reasons["optimizer"]
 
 
+def test_a_step_with_gradients_of_gradients_has_no_backward_time() -> None:
+    model, x = nn.Linear(3, 1), torch.ones(2, 3).requires_grad_()
+    with watch(model, at_step=0) as watched:
+        (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+        gradient.pow(2).sum().backward()
+        watched.step()
+    status = watched.report(["backward_time"]).statuses["backward_time"]
+    assert status.missing == (
+        "with create_graph=True gradients have gradients, whose time is in no layer or a wrong one",
+    )
+
+
 def test_a_forward_pass_alone_says_what_there_was_not() -> None:
     model = Busy(1, 10)
     watched = watch_by_clock(model, at_step=0)
