@@ -173,19 +173,23 @@ class Job:
             loaded = replace(loaded, inputs=self.inputs, input_shape=shape)
         elif self.data_splits is not None:
             loaded = replace(loaded, inputs=None, input_shape=None)
-        functions: list[Any] = []
-        for function in self.functions:
-            listed = self._load_text(function) if isinstance(function, str) else function
-            functions += listed if isinstance(listed, (list, tuple)) else [listed]
         return replace(
             self,
             model=loaded.model,
             inputs=loaded.inputs,
             input_shape=loaded.input_shape,
             data_splits=self._load_text(self.data_splits) if isinstance(self.data_splits, str) else self.data_splits,
-            functions=tuple(functions),
+            functions=self._load_functions(),
             name=self.name or loaded.name,
         )
+
+    def _load_functions(self) -> tuple[Any, ...]:
+        """Return the functions, with those that texts name: one for each text, or several."""
+        functions: list[Any] = []
+        for function in self.functions:
+            loaded = self._load_text(function) if isinstance(function, str) else function
+            functions += loaded if isinstance(loaded, (list, tuple)) else [loaded]
+        return tuple(functions)
 
     def _load_model(self) -> LoadedModel:
         model = self.model

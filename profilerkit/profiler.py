@@ -355,15 +355,17 @@ class Profiler:
     ) -> Report:
         """Return the report of watched steps, with the counts for the inputs of the model; see `Watch.report`."""
         twin = self.clone().register_defaults()
-        used: dict[str, Any] = {} if recorder.optimizer is None else {"optimizer": recorder.optimizer}
+        names = status_names("metrics", metrics)
+        if names is None:
+            functions = twin._registry.functions()
+            names = list(dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS))
+        arguments = {**read_arguments(KeyRequest(names, arguments), [twin._registry]), "watched": steps}
+        if recorder.optimizer is not None:
+            arguments["optimizer"] = recorder.optimizer
         if recorder.inputs is not None:
             twin._input_source = InputSource.of(recorder.inputs, None)
         elif steps.without_calls and isinstance(twin.compute_status(Inputs.NAME), NoInputs):
-            used["inputs"] = NoInputs(NotOfferedError(steps.without_calls))
-        functions = twin._registry.functions()
-        reported = dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS)
-        names = list(reported) if metrics is None else status_names("metrics", metrics)
-        arguments = {**read_arguments(KeyRequest(names, arguments), [twin._registry]), "watched": steps, **used}
+            arguments["inputs"] = NoInputs(NotOfferedError(steps.without_calls))
         twin._compute_all(select_keys(twin._registry, names, arguments), arguments)
         return twin.report(names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
@@ -55,11 +55,18 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
         return name
     if isinstance(name, PathLike) or (isinstance(name, str) and name.endswith(".toml")):
         return read_device(name)
+    info = _find_device(name)
+    if any(offer.item is info for offer in list_infos(DeviceInfo)):  # and no folder replaces it
+        find_offer(DeviceInfo, info.name)
+    return info
+
+
+def _find_device(name: Any) -> DeviceInfo:
+    """Return the only device of a name, or else with an alias; raises `DeviceNotKnownError` for none, and several."""
     infos = devices()
     requested = _simplify(name) if isinstance(name, str) else ""
     matching = [info for info in infos if requested == _simplify(info.name)]
-    if not matching:
-        matching = [info for info in infos if requested in map(_simplify, info.aliases)]
+    matching = matching or [info for info in infos if requested in map(_simplify, info.aliases)]
     if len(matching) > 1:
         raise DeviceNotKnownError(
             f"{name!r} may be each of these devices: {', '.join(info.name for info in matching)}; give one of them"
@@ -70,10 +77,7 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
             f"no device {shown(name)}; the nearest of {len(infos)} are: {', '.join(nearest_names)}; or give the path "
             f"of a TOML file, or a folder of them in {FOLDERS}"
         )
-    info = matching[0]
-    if any(offer.item is info for offer in list_infos(DeviceInfo)):  # and no folder replaces it
-        find_offer(DeviceInfo, info.name)
-    return info
+    return matching[0]
 
 
 def _read_folders() -> dict[str, DeviceInfo]:

@@ -100,10 +100,7 @@ def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any) -
     if samples not in (None, find_batch_size(inputs, backend)):
         raise _make_batch_error(batch_size, samples)
 
-    def has_batch(leaf: Any) -> bool:
-        return backend.is_tensor(leaf) and len(leaf.shape) > 0
-
-    lengths = {int(tensor.shape[0]) for tensor in filter(has_batch, inputs.leaves())}
+    lengths = {int(leaf.shape[0]) for leaf in inputs.leaves() if _has_batch(leaf, backend)}
     if len(lengths) != 1:
         sizes = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
         raise InputError(
@@ -112,17 +109,22 @@ def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any) -
         )
     if lengths == {batch_size}:
         return inputs
-
-    def make_batch(leaf: Any) -> Any:
-        if not has_batch(leaf):
-            return leaf
-        with _explain_no_memory(batch_size, leaf.shape[1:]):
-            return backend.with_batch_size(leaf, batch_size)
-
-    resized = inputs.map(make_batch)
+    resized = inputs.map(lambda leaf: _cut_or_repeat(leaf, batch_size, backend))
     if samples is not None and backend.count_samples(model, resized) != batch_size:
         raise _make_batch_error(batch_size, samples)
     return resized
+
+
+def _has_batch(leaf: Any, backend: Backend) -> bool:
+    return backend.is_tensor(leaf) and len(leaf.shape) > 0
+
+
+def _cut_or_repeat(leaf: Any, batch_size: int, backend: Backend) -> Any:
+    """Return a tensor with another length of its first dimension; a value without dimensions unchanged."""
+    if not _has_batch(leaf, backend):
+        return leaf
+    with _explain_no_memory(batch_size, leaf.shape[1:]):
+        return backend.with_batch_size(leaf, batch_size)
 
 
 def _make_batch_error(batch_size: int, samples: int | None) -> InputError:
