@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,23 +76,29 @@ def _make_keys_error(binding: Binding, returned: Mapping[Any, Any]) -> TypeError
 
 
 def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, traces: Sequence[ModelTrace]) -> Outcome:
-    """Return the outcome of a key: a failure for a negative time, which no clock tells, and no value for NaN."""
+    """Return the outcome of a key, with the gaps of the traces that it was computed from."""
     outcome = Outcome.of(returned)
-    value = outcome.value
-    if type(value) not in _PLAIN:
-        _require_finished(function, value)
+    if type(outcome.value) not in _PLAIN:
+        _require_finished(function, outcome.value)
         if isinstance(key, Metric):
-            _require_text(function, key, value)
-    if is_number(value):
-        least = value.min if isinstance(value, Measurement) else float(value)
-        if math.isnan(float(value)):
-            reasons = (f"{describe(function)} returned {key.NAME}={value}, which is no number", *outcome.missing)
-            return replace(outcome, value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, bounds=None)
-        if least < 0 and isinstance(key, Metric) and key.UNIT == "s":
-            problem = f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock"
-            return Outcome.of(Failure(InputError(problem)))
+            _require_text(function, key, outcome.value)
+    if is_number(outcome.value):
+        outcome = _check_number(function, key, outcome)
     for trace in traces:
         outcome = apply_gaps(outcome, key, trace)
+    return outcome
+
+
+def _check_number(function: ProfilerFunction, key: StatusKey, outcome: Outcome) -> Outcome:
+    """Return the outcome of a number: no value for NaN, and a failure for a negative time, which no clock tells."""
+    value = outcome.value
+    if math.isnan(float(value)):
+        reasons = (f"{describe(function)} returned {key.NAME}={value}, which is no number", *outcome.missing)
+        return replace(outcome, value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, bounds=None)
+    least = value.min if isinstance(value, Measurement) else float(value)
+    if least < 0 and isinstance(key, Metric) and key.UNIT == "s":
+        problem = f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock"
+        return Outcome.of(Failure(InputError(problem)))
     return outcome
 
 
@@ -115,22 +121,31 @@ def _require_finished(function: ProfilerFunction, value: Any) -> None:
 
 def _require_text(function: ProfilerFunction, key: Metric, value: Any) -> None:
     """Raise `TypeError` for a value of which a report could only write where it lies in memory."""
-    pending, seen = [value], set[int]()
-    while pending:
-        part = pending.pop()
-        kind: Any = type(part)
-        if isinstance(part, _COLLECTIONS):
-            if id(part) not in seen:  # one may contain itself
-                seen.add(id(part))
-                pending += part.values() if isinstance(part, Mapping) else part
-        elif inspect.isroutine(part) or (
-            kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ and not is_number(part)
-        ):
+    for part in _list_innermost(value):
+        if _has_no_text(part):
             where = "" if part is value else f" with {shown(part)} in it"
             raise TypeError(
                 f"{describe(function)} returned {key.NAME}={shown(value)}{where}, which has no text for a report; "
                 "return a number, a text, a Measurement, a table, or a list or dict of these"
             )
+
+
+def _list_innermost(value: Any) -> Iterator[Any]:
+    """Yield the values in nested collections; a collection may contain itself."""
+    pending, seen = [value], set[int]()
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, _COLLECTIONS):
+            yield part
+        elif id(part) not in seen:
+            seen.add(id(part))
+            pending += part.values() if isinstance(part, Mapping) else part
+
+
+def _has_no_text(value: Any) -> bool:
+    kind: Any = type(value)
+    is_plain_object = kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__
+    return inspect.isroutine(value) or (is_plain_object and not is_number(value))
 
 
 def _list_names(names: Any) -> str:
