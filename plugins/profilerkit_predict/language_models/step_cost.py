@@ -11,16 +11,17 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.errors import InputError
 from profilerkit.process.cached import cached_property
 
-from ..checkpoints.formats import WeightFormat, WeightKind, list_product_dtypes
+from ..checkpoints.formats import WeightFormat, list_product_dtypes
 from .adapters import Adapters
 from .engine_cache import EngineCache, count_cache_traffic
+from .engine_weights import EngineWeights
 from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
-from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes, engine_macs
+from .formulas import count_macs, count_stored_bytes, dtype_bytes, engine_macs
 from .layout import ONE_DEVICE, Layout
 from .model_cache import CacheLayer
 from .prompts import EncodedInputs, require_context
-from .records import ModelFacts, ReadIn, WeightPart
+from .records import ModelFacts
 from .steps import Piece, Resource, Step, StepTerm
 
 
@@ -166,7 +167,7 @@ class StepCost:
         tensor = self.layout.tensor
         return {
             "products": self._count_macs(pieces) / tensor
-            + self._count_repeated_elements(tensor) * _count_tokens(pieces),
+            + self._engine_weights.count_repeated_elements(tensor) * _count_tokens(pieces),
             "products of adapters": self._count_adapter_macs(pieces) / tensor,
             "products of the encoder": self._count_encoder_macs(pieces) / tensor,
         }
@@ -174,23 +175,15 @@ class StepCost:
     def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int) -> dict[str, float]:
         """Return the bytes of weights that a device reads for the pieces of a replica, by name, in all stages.
 
-        ``sequences`` is the number for all replicas. Experts, and adapters beside them, are spread over all replicas:
-        each replica reads its share of the experts that the tokens of all replicas choose.
+        ``sequences`` is the number for all replicas, over which adapters beside experts are spread.
         """
-        tensor, replicas, tokens = self.layout.tensor, self.layout.data, _count_tokens(pieces)
-        read: dict[str, float] = {}
-        for part in self.facts.weights:
-            spread = replicas if part.routing is not None else 1
-            name = _WEIGHT_TERMS[part.kind]
-            part_bytes = self._count_read_bytes(part, tokens * spread, is_first=_has_first(pieces))
-            read[name] = read.get(name, 0) + part_bytes / spread / tensor
-        name = _WEIGHT_TERMS[WeightKind.MATRIX]
-        read[name] = read.get(name, 0) + self._count_repeated_bytes(tensor)
-        read["encoder"] = self._count_encoder_bytes(pieces) / tensor
-        own_sequences = _count_sequences(pieces)
-        in_batch = min(sequences, own_sequences * replicas)
-        read["adapters"] = self._count_adapter_bytes(own_sequences, in_batch, replicas) / tensor
-        return read
+        tensor, replicas, own_sequences = self.layout.tensor, self.layout.data, _count_sequences(pieces)
+        adapter_bytes = self._count_adapter_bytes(own_sequences, min(sequences, own_sequences * replicas), replicas)
+        return {
+            **self._engine_weights.count_traffic(_count_tokens(pieces), _has_first(pieces), self.layout),
+            "encoder": self._count_encoder_bytes(pieces) / tensor,
+            "adapters": adapter_bytes / tensor,
+        }
 
     def _count_macs(self, pieces: Iterable[Piece]) -> int:
         return sum(
@@ -273,70 +266,20 @@ class StepCost:
         Matrices, heads, norms and buffers are read once; of tables a row for each token; of experts the fewest, or as
         many as are expected to be chosen.
         """
-        return round(sum(self._count_read_bytes(part, tokens, is_first) for part in self.facts.weights))
+        return round(self._engine_weights.count_read_bytes(tokens, is_first))
 
-    def _count_read_bytes(self, part: WeightPart, tokens: int, is_first: bool) -> float:
-        if part.read_in is ReadIn.NONE or (part.read_in is ReadIn.FIRST and not is_first):
-            return 0.0
-        stored = count_stored_bytes(part, self.weights)
-        if part.row_elements is not None:
-            rows = part.elements // part.row_elements
-            return stored * min(tokens * part.layers, rows) / rows
-        if part.routing is not None:
-            distinct: float = part.routing.experts_per_token
-            if self.has_uniform_routing:
-                distinct = count_expected_experts(part.routing.experts, part.routing.experts_per_token, tokens)
-            return stored * distinct / part.routing.experts
-        return stored
-
-    @cached_property
+    @property
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
-        return sum(count_stored_bytes(part, self.weights) for part in self.facts.weights if not part.is_shared)
+        return self._engine_weights.stored_bytes
 
     def device_weight_bytes(self, layout: Layout) -> int:
-        """Return the bytes of the weights of the fullest device: a share of a replica, and of all experts.
-
-        Each stage of a pipeline has its layers, the first stage the tables too, and the last stage the head. A table
-        that is the head is in both.
-        """
-        sizes = dict.fromkeys(WeightKind, 0.0)
-        for part in self.facts.weights:
-            if not part.is_shared:
-                stored = count_stored_bytes(part, self.weights)
-                experts = None if part.routing is None else part.routing.experts
-                sizes[part.kind] += layout.share_out_experts(stored, experts) if experts else stored / layout.tensor
-        sizes[WeightKind.MATRIX] += self._count_repeated_bytes(layout.tensor)
-        tables, head = sizes.pop(WeightKind.EMBEDDING), sizes.pop(WeightKind.HEAD)
-        shares = layout.compute_stage_shares(self.facts.sizes.layers)
-        stages = [sum(sizes.values()) * share for share in shares]
-        stages[-1] += head
-        stages[0] += tables or (head if layout.pipeline > 1 else 0)
-        return math.ceil(max(stages))
-
-    def _count_repeated_elements(self, tensor: int) -> float:
-        """Return the elements of the matrices of keys and values that one of ``tensor`` devices has beyond its share.
-
-        These matrices are cut by heads of keys and values: a device has at least one head, and matrices of latents
-        whole. They have a row for each element of a token in the cache, and a column for each feature of a token.
-        """
-        element_bytes, width = dtype_bytes(self.facts.dtype), self.facts.sizes.width or 0
-        rows = 0.0
-        for part in self._plain_cache.parts:
-            if not part.waits:  # waiting tokens become entries, which count
-                rows += (part.share_out(part.bytes_per_entry, tensor) - part.bytes_per_entry / tensor) / element_bytes
-        return rows * width
+        """Return the bytes of the weights of the fullest device of a layout."""
+        return self._engine_weights.count_device_bytes(layout)
 
     @cached_property
-    def _plain_cache(self) -> EngineCache:
-        """The cache in the dtype of the activations."""
-        return EngineCache(self.facts)
-
-    def _count_repeated_bytes(self, tensor: int) -> float:
-        """Return the bytes of these elements, each of as many bytes as an element of any matrix has on average."""
-        matrices = [part for part in self.facts.weights if part.kind is WeightKind.MATRIX]
-        stored = sum(count_stored_bytes(part, self.weights) for part in matrices)
-        return self._count_repeated_elements(tensor) * stored / (sum(part.elements for part in matrices) or 1)
+    def _engine_weights(self) -> EngineWeights:
+        return EngineWeights(self.facts, self.weights, self.has_uniform_routing)
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts
@@ -359,13 +302,3 @@ def _count_tokens(pieces: Iterable[Piece]) -> int:
 def _has_first(pieces: Iterable[Piece]) -> bool:
     """Return whether a step has the start of a prompt, for which alone an encoder is read."""
     return any(not piece.cached for piece in pieces)
-
-
-#: How a reader knows the kinds of weights.
-_WEIGHT_TERMS = {
-    WeightKind.MATRIX: "matrices",
-    WeightKind.EXPERTS: "experts",
-    WeightKind.EMBEDDING: "tables",
-    WeightKind.HEAD: "head",
-    WeightKind.OTHER: "norms and buffers",
-}
