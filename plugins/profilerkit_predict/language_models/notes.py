@@ -57,6 +57,10 @@ _ADAPTERS = (
     "each sequence uses an adapter, and those of a step as many different ones as they can; where fewer are used, or "
     "one is merged into the weights, a step may take less"
 )
+_ADAPTERS_CUT = (
+    "both matrices of an adapter count as cut over the devices of a layer: one that engines leave whole by default, as "
+    "vLLM does without fully_sharded_loras, takes more memory and more of a step"
+)
 _INPUTS = (
     "a prefill runs the encoder of {kinds}, on the same devices: what is encoded elsewhere, or was encoded before, may "
     "take less"
@@ -124,6 +128,8 @@ def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
         yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
     if report.cost.adapters is not None:
         yield _ADAPTERS
+        if report.cost.layout.tensor > 1:
+            yield _ADAPTERS_CUT
     if report.cost.inputs:
         yield _INPUTS.format(kinds=" and ".join(inputs.encoder.kind for inputs in report.cost.inputs))
         yield from (note for inputs in report.cost.inputs for note in inputs.encoder.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,11 @@ def test_a_report_says_which_adapters_a_step_reads() -> None:
     report = LanguageModelReport("Toy", FACTS, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
     text = " ".join(report.to_text().split())
     assert "where fewer are used, or one is merged into the weights, a step may take less" in text
+    cut = replace(report, cost=replace(cost, layout=Layout(2))).to_text()
+    assert ("vLLM does without fully_sharded_loras" in text, "vLLM does without" in " ".join(cut.split())) == (
+        False,
+        True,
+    )
 
 
 @pytest.mark.parametrize(("batch", "of_replica", "of_all"), [(1, 1, 1), (2, 1, 2), (8, 2, 3)])
