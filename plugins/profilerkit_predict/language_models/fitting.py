@@ -23,8 +23,8 @@ class Memory:
     weights: int
     #: Its share of the paged cache.
     cache: int
-    #: The activations of a pass over at most ``prefill_tokens`` tokens; each device has all of them. None if they are
-    #: not known: then the device needs more than ``total``.
+    #: The activations of its replica in a pass over at most ``prefill_tokens`` tokens; each device of the replica has
+    #: all of them. None if they are not known: then the device needs more than ``total``.
     activations: int | None
     #: The bytes left free, for the framework, kernels and fragments.
     reserve: int
@@ -88,13 +88,13 @@ def count_memory(
 ) -> Memory:
     """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass.
 
-    A pass has at most ``prefill_tokens``, and ``reserve`` is the share of the memory that is left free. The drafter is
-    on the same devices.
+    A pass has at most ``prefill_tokens`` of all replicas, and ``reserve`` is the share of the memory that is left free.
+    The drafter is on the same devices.
     """
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
     sequences = math.ceil(batch / layout.data)
-    tokens = max(min(sequences * context, prefill_tokens), sequences)
+    tokens = max(min(sequences * context, prefill_tokens // layout.data), sequences)
     activations = None
     if facts.traced is not None:  # the same number for each token as in the traced pass
         traced = facts.traced.prefill

@@ -259,6 +259,7 @@ def test_memory_of_a_layout() -> None:
         memory = count_memory(cost, 8, 32, 64, 0.0, layout)
         assert memory.weights == math.ceil(2000 + count * 2000), text
         assert memory.cache == math.ceil(8 / layout.data) * 32 * 8
+        assert memory.activations == 64 // layout.data * 100, "each replica has its share of the tokens of a pass"
 
 
 def test_the_fullest_device_has_whole_heads() -> None:
