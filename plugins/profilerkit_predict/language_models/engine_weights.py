@@ -34,7 +34,7 @@ class EngineWeights:
     has_uniform_routing: bool
 
     @cached_property
-    def stored_bytes(self) -> int:
+    def total_bytes(self) -> int:
         """The bytes of all weights in their format."""
         return sum(count_stored_bytes(part, self.format) for part in self.facts.weights if not part.is_shared)
 

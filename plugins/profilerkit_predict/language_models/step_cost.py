@@ -271,7 +271,7 @@ class StepCost:
     @property
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
-        return self._engine_weights.stored_bytes
+        return self._engine_weights.total_bytes
 
     def device_weight_bytes(self, layout: Layout) -> int:
         """Return the bytes of the weights of the fullest device of a layout."""
