@@ -31,10 +31,12 @@ from typing import Any
 import torch
 
 from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import find_operator, has_python_kernel, read_schema
+from ..compat.operators import find_operator, find_tag, has_python_kernel, read_schema
+from ..costs import is_plain
 from ..costs.shapes import has_floats
 from ..model.tensors import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
+from .operator_facts import OperatorCall
 
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
@@ -51,6 +53,7 @@ _UNSIZED = frozenset(
         *("_unique2", "unique_dim", "masked_select", "multinomial"),
     )
 )
+_POINTWISE = find_tag("pointwise")
 _NARROW = (torch.bfloat16, torch.float16)
 #: The most threads of a block in a reduction on CUDA, and the threads of a warp.
 _MOST_THREADS, _WARP = 512, 32
@@ -60,10 +63,12 @@ _FLOAT32_BYTES = 4
 _FEWEST_ROWS, _MOST_ROWS = 16, 256
 
 
-def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device | None) -> int:
+def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | None) -> int:
     """Return the bytes that are alive only while an operator runs on a device; 0 where no rule says."""
-    rule = _RULES.get(func)
-    return 0 if rule is None else rule(device, *args, **kwargs)
+    rule = _RULES.get(call.func)
+    if rule is not None:
+        return rule(device, *call.args, **call.kwargs)
+    return _count_promoted(call, result) if device is not None and device.type == "cpu" else 0
 
 
 def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> str:
@@ -78,6 +83,29 @@ def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> st
 
 
 # The rules: each gets the device, and the arguments of its operator ---------------------------------------------------
+
+
+def _count_promoted(call: OperatorCall, result: Any) -> int:
+    """Return the bytes of operands that the CPU copies in the one dtype in which an element-wise operator works.
+
+    It is the dtype of the result, or the wider one that is compared. ``TensorIteratorBase::compute_types`` in
+    ``aten/src/ATen/TensorIterator.cpp`` makes these copies.
+    """
+    name = read_schema(call.func).name.removesuffix("_")
+    is_promoting = _POINTWISE in call.func.tags and name != "aten::ldexp"  # which is made of others
+    if not is_promoting or not isinstance(result, torch.Tensor) or not is_plain(result) or result.is_quantized:
+        return 0
+    is_comparison = result.dtype is torch.bool and len(call.args) == 2
+    common = torch.result_type(*call.args) if is_comparison else result.dtype
+    operands = list(call.tensors)
+    if name in ("aten::where", "aten::masked_fill"):  # conditions are read as they are
+        operands = [tensor for tensor in operands if tensor.dtype is not torch.bool]
+    narrower = (
+        tensor
+        for tensor in operands
+        if tensor.dtype is not common and torch.promote_types(tensor.dtype, common) is common
+    )
+    return sum(tensor.numel() * common.itemsize for tensor in narrower)
 
 
 def _is_cuda(device: torch.device | None) -> bool:

@@ -74,7 +74,7 @@ def make_plan(call: OperatorCall, kind: Kind, result: Any, device: torch.device 
         is_in_place=is_in_place,
         is_fresh=not may_return_arguments(func) or func is LIFT,
         has_values=_may_have_values(call, is_in_place=is_in_place),
-        bytes_inside=count_bytes_inside(func, args, kwargs, device),
+        bytes_inside=count_bytes_inside(call, result, device),
         unknown_inside=find_unknown_inside(func, args, device) or _name_unknown(func, outputs),
     )
 

@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from profilerkit import ModelInputs
 from profilerkit_torch.trace import bytes_inside
 from profilerkit_torch.trace.bytes_inside import count_reduction_bytes, find_unknown_inside
+from profilerkit_torch.trace.operator_facts import OperatorCall
 
 LENGTH = 64
 #: Queries, keys, values and outputs each: two heads of 64 tokens of 8 floats.
@@ -246,31 +247,35 @@ def test_what_a_kernel_in_python_makes_is_unknown() -> None:
     assert memory.missing == (name,)
 
 
+def count_inside(operator: Any, *args: Any, device: str | None = None) -> int:
+    where = None if device is None else torch.device(device)
+    return bytes_inside.count_bytes_inside(OperatorCall(operator, args, {}), None, where)
+
+
 def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,096 rows of 1,024 in half: the sum over the rows, its buffer above it, with a device that is made up."""
     monkeypatch.setattr(bytes_inside, "_count_processors", lambda device: (132, 2048))
     x = torch.empty(4, 1024, 1024, dtype=torch.float16, device="meta")
-    total, rest = torch.ops.aten.sum.dim_IntList, torch.device("cuda")
-    assert bytes_inside.count_bytes_inside(total, (x, [0, 1]), {}, rest) == 33_554_464
-    assert bytes_inside.count_bytes_inside(total, (x, [2]), {}, rest) == 0
-    assert bytes_inside.count_bytes_inside(total, (x, [0, 1]), {}, torch.device("cpu")) == 0
+    total = torch.ops.aten.sum.dim_IntList
+    assert count_inside(total, x, [0, 1], device="cuda") == 33_554_464
+    assert count_inside(total, x, [2], device="cuda") == 0
+    assert count_inside(total, x, [0, 1], device="cpu") == 0
 
 
 @pytest.mark.parametrize(("device", "expected"), [("cuda", 2 * 3 * 5 * 4), ("cpu", 0), (None, 0)])
 def test_the_gradient_of_a_softmax_begins_with_a_product_on_cuda(device: str | None, expected: int) -> None:
     """2 x 3 x 5 numbers of 4 bytes: the output times its gradient, in the dtype of the larger."""
     gradient, output = torch.zeros(2, 3, 5, dtype=torch.bfloat16), torch.zeros(2, 3, 5)
-    where = None if device is None else torch.device(device)
     backward = torch.ops.aten._softmax_backward_data.default
-    assert bytes_inside.count_bytes_inside(backward, (gradient, output, -1, torch.float32), {}, where) == expected
+    assert count_inside(backward, gradient, output, -1, torch.float32, device=device) == expected
 
 
 def test_the_gradient_of_attention_in_rows_begins_with_a_product() -> None:
     """On meta tensors as on CUDA: 2 x 4 x 6 x 8 numbers in float32; half-sized numbers have a kernel for it."""
     backward = torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
     gradient = torch.zeros(2, 4, 6, 8)
-    assert bytes_inside.count_bytes_inside(backward, (gradient,), {}, None) == 2 * 4 * 6 * 8 * 4
-    assert bytes_inside.count_bytes_inside(backward, (gradient.half(),), {}, None) == 0
+    assert count_inside(backward, gradient) == 2 * 4 * 6 * 8 * 4
+    assert count_inside(backward, gradient.half()) == 0
 
 
 @pytest.mark.parametrize(
@@ -329,6 +334,14 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: F.max_pool3d(x, 2), [(2, 3, 10, 10, 10)], 6000 * 4 + 750 * (4 + 8)),
         # More than 25 points: 40 and 30 of 8 coordinates, which become 10.
         (torch.cdist, [(3, 40, 8), (3, 30, 8)], 4 * 3 * (70 * 8 + 70 * 10 + 40 * 30)),
+        # Numbers of 4 bytes, then narrower ones, their copies in 4 bytes, and the output; a condition is not copied.
+        (lambda x: x.half() + x, [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
+        (lambda x: x.clone().add_(x.half()), [(100, 40)], 4000 * (4 + 4 + 2 + 4)),
+        (lambda x: x.half() > x, [(100, 40)], 4000 * (4 + 2 + 4 + 1)),
+        (lambda x: x * (x > 0), [(100, 40)], 4000 * (4 + 1 + 4 + 4)),
+        (lambda x: x + x[0].double(), [(100, 40)], 4000 * (4 + 8 + 8) + 40 * 8),
+        (lambda x: torch.where(x > 0, x.half(), x), [(100, 40)], 4000 * (4 + 1 + 2 + 4 + 4)),
+        (lambda x: x.masked_fill(x > 0, 0.0), [(100, 40)], 4000 * (4 + 1 + 4)),
         # A copy to sort and its indices; the differences; the sorted numbers, whose indices are the output.
         (lambda x: x.kthvalue(3, 0), [(100, 40)], 4000 * 4 + 4000 * 12 + 40 * 12),
         (torch.dist, [(100, 40), (40,)], 4 * (4000 + 40 + 4000 + 1)),

@@ -186,7 +186,10 @@ def test_values_beside_a_real_tensor_stay_known(planned: list[str]) -> None:
 
 
 def test_an_operator_is_run_again_for_another_default_dtype() -> None:
-    """A quotient of integers has the default dtype: of 15 numbers 60 bytes, then 120 beside these."""
+    """A quotient of integers has the default dtype: of 15 numbers 60 bytes, then 120 beside these.
+
+    The input is 15 integers of 8 bytes, which are copied in the dtype of the quotient first.
+    """
 
     def run(self: Any, x: torch.Tensor) -> Any:
         single = x / 2
@@ -200,7 +203,7 @@ def test_an_operator_is_run_again_for_another_default_dtype() -> None:
     assert found.method == "meta tensors"
     assert [op.outputs[0].dtype for op in found.operators] == ["float32", "float64"]
     assert [op.bytes_written for op in found.operators] == [60, 120]
-    assert found.memory.live_bytes == (120 + 60, 120 + 60 + 120), "the input is 15 integers of 8 bytes"
+    assert found.memory.live_bytes == (120 + 60 + 60, 120 + 60 + 120 + 120)
 
 
 def test_numbers_keep_their_values_while_they_are_counted_up() -> None:
