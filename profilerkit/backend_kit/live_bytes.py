@@ -90,25 +90,28 @@ class _Buffers:
         self.last: dict[int, int] = dict.fromkeys(input_sizes, len(steps))
         #: Bytes of each value: fewer than its buffer's for a slice.
         self._extent: dict[int, int] = dict(input_sizes)
-        created: dict[int, int] = dict.fromkeys(input_sizes, -1)
+        #: The step that creates each value; -1 for inputs.
+        self._created: dict[int, int] = dict.fromkeys(input_sizes, -1)
         for index, step in enumerate(steps):
-            for value in step.reads:
-                buffer = self._buffer(value, index)
-                need = _find_last_need(created[buffer], index, spans[index])
-                self.last[buffer] = max(self.last[buffer], need)
+            self._read(step.reads, index, spans[index])
             for value, source in step.aliases.items():
                 buffer = self._buffer(source, index)
                 self._of[value] = buffer
                 self._extent[value] = self.size[buffer]
-                need = len(steps) if value in kept else index
-                self.last[buffer] = max(self.last[buffer], need)
+                self.last[buffer] = max(self.last[buffer], len(steps) if value in kept else index)
             for value, size in step.makes:
                 self._extent[value] = size
                 if value not in step.aliases:
                     self._of[value] = value
                     self.size[value] = size
-                    created[value] = index
+                    self._created[value] = index
                     self.last[value] = len(steps) if value in kept else index
+
+    def _read(self, values: Iterable[int], index: int, span: _Span | None) -> None:
+        """Note that a step in a span needs the buffers of some values."""
+        for value in values:
+            buffer = self._buffer(value, index)
+            self.last[buffer] = max(self.last[buffer], _find_last_need(self._created[buffer], index, span))
 
     def find_reusable(self, values: Iterable[int], size: int, ending: set[int], index: int) -> int | None:
         """Return the buffer of the first of some values that has a size and ends with step ``index``; None for none."""

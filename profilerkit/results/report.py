@@ -123,19 +123,24 @@ class StatusRecord:
         except MemoryError:
             raise
         except Exception as error:
-            reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
-            return cls(
-                key=metric.NAME,
-                friendly_name=metric.NAME,
-                description="",
-                value=None,
-                shown="",
-                unit="",
-                comparative=Comparative.NONE,
-                completeness=Completeness.FAILED,
-                missing=(reason,),
-                failure=classify(error),
-            )
+            return _make_failed(metric, error)
+
+
+def _make_failed(metric: Metric, error: Exception) -> StatusRecord:
+    """Return the record of a metric that cannot be shown."""
+    reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
+    return StatusRecord(
+        key=metric.NAME,
+        friendly_name=metric.NAME,
+        description="",
+        value=None,
+        shown="",
+        unit="",
+        comparative=Comparative.NONE,
+        completeness=Completeness.FAILED,
+        missing=(reason,),
+        failure=classify(error),
+    )
 
 
 def _find_shown_ends(record: StatusRecord) -> tuple[float | None, float | None]:

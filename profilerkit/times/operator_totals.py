@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeAlias
 
@@ -30,21 +30,27 @@ def operator_totals(table: Table) -> Table:
         groups.setdefault((row["operator"], row.get("phase", "forward")), []).append(row)
     columns = [name for name in _SUMMED if name in table.columns]
     own_seconds = _sum_own_seconds(table)
-    rows: list[dict[str, Any]] = []
-    for operator, members in groups.items():
-        sums = {name: sum_known(read_work(row, name) for row in members) for name in columns}
-        calls = sum(row.get("calls", 1) for row in members)
-        times = {}
-        if "seconds" in sums:
-            seconds = sums.pop("seconds")
-            average = None if seconds is None or not calls else seconds / calls  # the last pass may have had no calls
-            times = {"seconds": seconds, "own_seconds": own_seconds.get(operator), "average_seconds": average}
-        rows.append({**dict(zip(("operator", "phase"), operator, strict=True)), "calls": calls, **times, **sums})
+    rows = [_sum_rows(members, columns, own_seconds.get(operator)) for operator, members in groups.items()]
     whole = sum_known(row.get("seconds", 0.0) for row in rows)
     if whole:
         rows = [{**row, "share": row["seconds"] / whole} for row in rows]
     by = "seconds" if "seconds" in columns else "macs"
     return Table(sorted(rows, key=lambda row: -(row.get(by) or 0)))
+
+
+def _sum_rows(
+    members: Sequence[Mapping[str, Any]], columns: Iterable[str], own_seconds: float | None
+) -> dict[str, Any]:
+    """Return one row for the rows of an operator in one phase, with the sums of columns."""
+    first = members[0]
+    sums = {name: sum_known(read_work(row, name) for row in members) for name in columns}
+    calls = sum(row.get("calls", 1) for row in members)
+    total = {"operator": first["operator"], "phase": first.get("phase", "forward"), "calls": calls}
+    if "seconds" in sums:
+        seconds = sums.pop("seconds")
+        average = None if seconds is None or not calls else seconds / calls  # the last pass may have had no calls
+        total |= {"seconds": seconds, "own_seconds": own_seconds, "average_seconds": average}
+    return {**total, **sums}
 
 
 def _sum_own_seconds(table: Table) -> dict[_Operator, float]:

@@ -48,13 +48,9 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     """
     if not ignore:
         return trace
-    patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
-    matches = {pattern: [layer.path for layer in trace.layers if _matches(layer, pattern)] for pattern in patterns}
+    matches = _find_matches(trace, ignore)
     matched = set().union(*matches.values())
     gone = {layer.path for layer in trace.layers if not matched.isdisjoint(walk_outwards(layer.path))}
-    for pattern, paths in matches.items():
-        if not paths:
-            _warn_of_unmatched(pattern, trace)
     layers = tuple(
         msgspec.structs.replace(layer, calls=tuple(_drop_caller(call, gone) for call in layer.calls))
         for layer in trace.layers
@@ -69,6 +65,16 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
         choices=without(trace.choices, gone),
         notes=(*trace.notes, _describe_gone(matches, len(gone))),
     )
+
+
+def _find_matches(trace: ModelTrace, ignore: Ignored) -> dict[str, list[str]]:
+    """Return the paths of the layers that each pattern matches; warns of a pattern without a match."""
+    patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
+    matches = {pattern: [layer.path for layer in trace.layers if _matches(layer, pattern)] for pattern in patterns}
+    for pattern, paths in matches.items():
+        if not paths:
+            _warn_of_unmatched(pattern, trace)
+    return matches
 
 
 def _matches(layer: LayerRecord, pattern: str) -> bool:
