@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.trace.layer_paths import nearest_around
-from profilerkit.trace.records import LayerTable
+from profilerkit.trace.layer_table import LayerTable, is_by_layer
 from profilerkit.trace.rows import TRAFFIC
 
 from .columns import AT_FIRST, Row, describe_columns
@@ -17,7 +17,7 @@ from .page_parts import pack
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["describe_layers", "find_places", "is_by_layer", "merge_rows", "write_layer_name"]
+__all__ = ["describe_layers", "find_places", "merge_rows", "write_layer_name"]
 
 #: Columns from which the page builds its tree of layers.
 _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
@@ -39,14 +39,6 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
         traffic: list[Any] = [row.get(column) for column in TRAFFIC]
         row["bytes_moved"] = sum(traffic) if all(map(is_number, traffic)) else None
     return list(rows.values())
-
-
-def is_by_layer(value: Any) -> bool:
-    """Return whether a value is a table with one row for each layer: not for each call of one, nor for each type."""
-    if not isinstance(value, LayerTable):
-        return False
-    paths = [row.get("path") for row in value]
-    return None not in paths and len(set(paths)) == len(paths)
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.times.operator_totals import operator_totals
+from profilerkit.trace.layer_table import is_by_layer
 from profilerkit.trace.layer_view import PEAK
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
 from .columns import SPEEDS, Row, describe_columns, make_plain, write_column_title
-from .layer_tree import is_by_layer
 from .page_parts import pack
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ from ..piping.quantity import split_words, write_title
 from ..times.layer_times import LayerTimeTable
 from ..times.wording import format_noise
 from ..trace.layer_paths import within_depth
+from ..trace.layer_table import is_by_layer
 from ..trace.records import LayerTable
+from ..trace.table import Table
 from .grids import Grid
 from .layer_grids import GridColumn, Row, make_grid, write_calls, write_name
 from .ranks import rank_rows, write_ranked_title
@@ -30,9 +32,9 @@ _SECONDS, _OWN = "_seconds", "own_"
 _SUBTRACTED = "overhead_seconds"
 
 
-def has_times(table: object) -> bool:
-    """Return whether a table has seconds of layers."""
-    return isinstance(table, LayerTable) and any(name.endswith(_SECONDS) for name in table.columns)
+def has_times(table: Table) -> bool:
+    """Return whether a table has seconds of layers, in a row for each."""
+    return is_by_layer(table) and any(name.endswith(_SECONDS) for name in table.columns)
 
 
 def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None = None) -> Grid:

@@ -13,6 +13,7 @@ from ..piping.outcome import Completeness
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
 from ..times.wording import format_noise
+from ..trace.layer_table import is_by_layer
 from ..trace.table import Table
 from .enhancements import differs_by_convention
 from .grids import Notes, list_records
@@ -163,7 +164,7 @@ def _describe_gap(table: Table) -> str:
     Each is the median of its own samples, so that they never add up exactly; a large gap comes from noise.
     """
     whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
-    if not whole or any(row.get("own_forward_seconds") is None for row in table):
+    if not is_by_layer(table) or not whole or any(row.get("own_forward_seconds") is None for row in table):
         return ""
     share = sum(row["own_forward_seconds"] for row in table) / whole
     if abs(share - 1) < _GAP:

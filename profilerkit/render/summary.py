@@ -13,6 +13,7 @@ from ..count_text import format_count
 from ..foreign_text import visible
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
+from ..trace.layer_table import is_by_layer
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
 from .advice import list_advice
@@ -140,7 +141,7 @@ def _list_peaks(report: Report) -> Iterator[RenderableType]:
     """Yield which layers the memory is for at its peak, for each metric that says so."""
     for record in list_records(report, LayerTable):
         table = record.value
-        costs = Costs.divide(table, PEAK) if PEAK in table.columns and table[0][PEAK] else None
+        costs = Costs.divide(table, PEAK) if is_by_layer(table) and table and table[0].get(PEAK) else None
         if costs is not None and costs.model.inside:
             yield draw_parts([costs.draw()])
             yield Text("")

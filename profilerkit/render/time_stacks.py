@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..foreign_text import visible
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, nearest_around
+from ..trace.layer_table import is_by_layer
 from ..trace.rows import read_work
 from ..trace.table import Table
 from .grids import list_records
@@ -61,7 +62,8 @@ def name_frame(path: str, kind: str = "") -> str:
 def find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
     """Return the rows of the first table of a report that has these columns, whatever its metric is called."""
     tables = (record.value for record in list_records(report, Table))
-    return next((table for table in tables if set(columns) <= set(table.columns)), ())
+    fitting = (table for table in tables if set(columns) <= set(table.columns))
+    return next((table for table in fitting if "path" not in columns or is_by_layer(table)), ())
 
 
 def read_seconds(value: Any) -> float | None:

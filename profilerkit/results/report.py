@@ -21,6 +21,7 @@ from ..piping.status import Metric, StatusKey
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds, Sign
+from ..trace.layer_table import is_by_layer
 from ..trace.layer_view import with_times
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
@@ -255,7 +256,7 @@ class Report(Result):
         FLOPs of a layer in one second. It has no rows if the model was neither traced nor timed.
         """
         for record in self.statuses.values():
-            if isinstance(record.value, LayerTable) and "forward_seconds" in record.value.columns:
+            if is_by_layer(record.value) and "forward_seconds" in record.value.columns:
                 return with_times(self.layers, record.value)
         return with_times(self.layers, None)
 

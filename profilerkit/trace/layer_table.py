@@ -11,7 +11,7 @@ from ..errors import ArgumentError, by_likeness
 from .layer_paths import find_deepest, nearest_around
 from .table import Table
 
-__all__ = ["LayerTable", "is_innermost"]
+__all__ = ["LayerTable", "is_by_layer", "is_innermost"]
 
 _Row = Mapping[str, Any]
 
@@ -169,6 +169,14 @@ class LayerTable(Table):
                     "share": row[column] / whole if whole else None,
                     **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in _ENDS} if has_ends else {}),
                 }
+
+
+def is_by_layer(table: object) -> bool:
+    """Return whether a value is a table with one row for each layer: not for each call of one, nor for each type."""
+    if not isinstance(table, LayerTable):
+        return False
+    paths = [row.get("path") for row in table]
+    return None not in paths and len(set(paths)) == len(paths)
 
 
 #: The suffixes of the columns with the two ends of a count.

@@ -22,6 +22,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.render import latex, render
 from profilerkit.render.grids import Grid
 from profilerkit.results.saving import parse
+from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -231,6 +232,20 @@ def test_latex_of_metrics_with_long_names_fits_the_page(tmp_path: Path) -> None:
         kind="descriptions",
     )
     assert "Overfull" not in compile_latex(latex.table(grid), tmp_path)
+
+
+TIMES = layer_time_table([LayerTime("", "Net", 1, (1.0, 3.0)), LayerTime("first", "Linear", 1, (2.0, 2.0))])
+
+
+@pytest.mark.parametrize("table", [TIMES.by_type(), TIMES.iterations], ids=["types", "passes"])
+def test_times_of_types_and_of_single_passes_are_not_the_times_of_layers(table: LayerTable) -> None:
+    """The layer took two seconds in the median; a type has no path, and the last of the passes is not the median."""
+    alone = replace(TEACHER, statuses={"mine": record("mine", table, "a table")})
+    for form in FORMS:
+        assert render(alone, form, **({"details": True} if form in ("summary", "markdown") else {}))
+    assert "forward_seconds" not in alone.layerwise.columns
+    beside = replace(alone, statuses={**alone.statuses, "layer_times": record("layer_times", TIMES, "2 layers")})
+    assert beside.layerwise["first"]["forward_seconds"] == 2.0
 
 
 def test_every_renderer_draws_a_vision_transformer() -> None:
