@@ -116,20 +116,24 @@ class _Search:
             if values is not None:
                 names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
-            function = self._functions.get((node.domain, node.op_type, node.overload))
-            # The inputs whose elements a node hands on: the first input (the others are settings), or all.
-            moved = node.input[:1] if node.op_type in _MOVES else node.input if node.op_type == "Concat" else ()
-            if function is not None:
-                self._call(function, node, names, path)
-            elif list_inner_graphs(node):
-                self._enter_graphs(node, names, path, (location, index))
-            elif moved and all(names.get(name) for name in moved):
-                origins = dict.fromkeys(constant for name in moved for constant in names[name])
-                names.update({name: tuple(origins) for name in node.output if name})
-            else:
-                for position, name in enumerate(node.input):
-                    for constant in names.get(name, ()):
-                        constant.uses.append(Use(node, position, path))
+            self._visit(node, names, path, (location, index))
+
+    def _visit(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
+        """Note the constants that a node uses, or what it hands on; go over what it calls."""
+        function = self._functions.get((node.domain, node.op_type, node.overload))
+        # The inputs whose elements a node hands on: the first input (the others are settings), or all.
+        moved = node.input[:1] if node.op_type in _MOVES else node.input if node.op_type == "Concat" else ()
+        if function is not None:
+            self._call(function, node, names, path)
+        elif list_inner_graphs(node):
+            self._enter_graphs(node, names, path, location)
+        elif moved and all(names.get(name) for name in moved):
+            origins = dict.fromkeys(constant for name in moved for constant in names[name])
+            names.update({name: tuple(origins) for name in node.output if name})
+        else:
+            for position, name in enumerate(node.input):
+                for constant in names.get(name, ()):
+                    constant.uses.append(Use(node, position, path))
 
     def _enter_graphs(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
         """Go over the graphs inside a node."""

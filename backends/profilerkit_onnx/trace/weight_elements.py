@@ -133,18 +133,18 @@ class WeightCounter:
         """Return the elements of a stored value; ``arrays`` has the elements of the values that it is computed from."""
         if value.array is not None:
             return value.array
-        origin = self._origins.get(value.number)
-        if isinstance(origin, TurnPart) and origin.whole.constant:
-            part = np.asarray(arrays[origin.whole.number].take(turn, origin.axis))
-            return part if value.shape is None else part.reshape(value.shape)  # the dimension may stay, as one of 1
-        if origin is None or isinstance(origin, TurnPart):
-            raise NotOfferedError("where the elements of a weight come from is not known")
-        if isinstance(origin, TensorProto):
-            return np.asarray(self._read(origin))
-        if isinstance(origin, SparseTensorProto):
-            return self._write_out(origin)
-        stored = self._read_constant(origin.node)
-        return _make_array(origin, arrays) if stored is None else stored
+        match self._origins.get(value.number):
+            case TensorProto() as tensor:
+                return np.asarray(self._read(tensor))
+            case SparseTensorProto() as sparse:
+                return self._write_out(sparse)
+            case MadeConstant() as made:
+                stored = self._read_constant(made.node)
+                return _make_array(made, arrays) if stored is None else stored
+            case TurnPart(whole, axis) if whole.constant:
+                part = np.asarray(arrays[whole.number].take(turn, axis))
+                return part if value.shape is None else part.reshape(value.shape)  # the dimension may stay, as one of 1
+        raise NotOfferedError("where the elements of a weight come from is not known")
 
     def _read_constant(self, node: NodeProto) -> Array | None:
         """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
