@@ -124,21 +124,25 @@ def time_model(
     with preserve(model, variable_values=True), placed:
         fed = copy_tensors(inputs)
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
-            is_traced = device is None and earlier is not None and earlier.fits(model, fed)
-            # Kept apart from the training step: its trace would find tensors of this graph in the model's caches.
-            program = earlier if is_traced and earlier else trace_program(model, fed, apart=True)
-            forward = _time_passes(program, fed, sessions)
-        if not backward:
-            return TimedModel(program, forward)
-        if not any(tensor.dtype.is_floating for tensor in program.graph.outputs):
-            reason = "it has no backward pass: none of its outputs is of a floating-point type"
-            return TimedModel(program, forward, no_gradients=reason)
-        try:
-            with explain_failures(lambda error: ModelFailedError(error_summary(error))):
-                gradients = _time_passes(trace_program(model, fed, training=True), fed, sessions)
-        except ModelFailedError as error:
-            return TimedModel(program, forward, no_gradients=explain_missing_step(error.__cause__ or error))
-    return TimedModel(program, forward, gradients)
+            if device is None and earlier is not None and earlier.fits(model, fed):
+                program = earlier
+            else:  # kept apart: the trace of a training step would find tensors of this graph in the model's caches
+                program = trace_program(model, fed, apart=True)
+            timed = TimedModel(program, _time_passes(program, fed, sessions))
+        return _add_gradients(timed, model, fed, sessions) if backward else timed
+
+
+def _add_gradients(timed: TimedModel, model: Any, fed: ModelInputs, sessions: _Sessions) -> TimedModel:
+    """Return the passes of a model with those of training steps, or with the reason why there are none."""
+    if not any(tensor.dtype.is_floating for tensor in timed.program.graph.outputs):
+        reason = "it has no backward pass: none of its outputs is of a floating-point type"
+        return timed._replace(no_gradients=reason)
+    try:
+        with explain_failures(lambda error: ModelFailedError(error_summary(error))):
+            gradients = _time_passes(trace_program(model, fed, training=True), fed, sessions)
+    except ModelFailedError as error:
+        return timed._replace(no_gradients=explain_missing_step(error.__cause__ or error))
+    return timed._replace(gradients=gradients)
 
 
 def _time_passes(program: Program, inputs: ModelInputs, sessions: _Sessions) -> TimedPasses:
