@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,13 +23,22 @@ __all__ = [
 ]
 
 #: The facts that two machines of a kind share, without the machine's name and the kernel's version.
-_KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
+_KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes", "accelerators")
+#: The driver of NVIDIA has a folder here for each GPU.
+_GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 def read_machine() -> dict[str, str]:
     """Return the facts that times depend on, as text; the machine's name is not among them."""
-    facts = {"system": platform.system(), "architecture": platform.machine(), **machine()}
+    facts = {"system": platform.system(), "architecture": platform.machine(), **machine(), **_read_gpus()}
     return {name: facts[name] for name in _KIND if name in facts}
+
+
+def _read_gpus() -> dict[str, str]:
+    """Return the names of NVIDIA's GPUs as reports have them, read without a framework; empty if there are none."""
+    texts = [file.read_text(encoding="utf-8") for file in sorted(_GPUS.glob("*/information"))]
+    names = [name.strip() for text in texts for name in re.findall(r"^Model:(.+)", text, re.MULTILINE)]
+    return {"accelerators": ", ".join(names)} if names else {}
 
 
 def read_stated_machine(environment: Mapping[str, str]) -> dict[str, str]:

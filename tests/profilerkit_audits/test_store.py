@@ -19,7 +19,7 @@ from profilerkit.isolation import processes
 from profilerkit.process.environment import machine
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
 from profilerkit_audits.database import hide_password, parse_url
-from profilerkit_audits.machines import read_machine
+from profilerkit_audits.machines import digest_machine, read_machine, read_stated_machine
 from profilerkit_numpy.layers import Sequential, dense
 
 KEY = "k" * 64
@@ -208,6 +208,21 @@ def test_a_report_that_leaves_a_fact_out_is_not_of_this_machine(store: Store, le
     added = add_report(store, with_facts(report(), environment=stated))
     expected = {name: fact for name, fact in read_machine().items() if name not in (left_out, "architecture")}
     assert store.machines()[added.machine] == expected
+
+
+def test_another_gpu_is_another_kind_of_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver has a folder for each GPU; a report names them as frameworks do."""
+    monkeypatch.setattr("profilerkit_audits.machines._GPUS", tmp_path)
+    digests = {digest_machine(read_machine())}
+    for name in ("NVIDIA H100", "NVIDIA H200"):
+        for bus in ("0000:01:00.0", "0000:02:00.0"):
+            (tmp_path / bus).mkdir(exist_ok=True)
+            (tmp_path / bus / "information").write_text(f"Model: \t\t {name}\nIRQ:   \t\t 42\n")
+        facts = read_machine()
+        assert facts["accelerators"] == f"{name}, {name}"
+        assert read_stated_machine({**machine(), "accelerators": f"{name}, {name}"}) == facts
+        digests.add(digest_machine(facts))
+    assert len(digests) == 3
 
 
 # The journal ----------------------------------------------------------------------------------------------------------
