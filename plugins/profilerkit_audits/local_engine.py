@@ -178,9 +178,13 @@ class LocalEngine(Engine):
             except (ProfilerKitError, OSError) as error:
                 reason = f"its process could not be started: {error}"
                 yield without_run(case, self.machine, FailureCode.ENGINE, reason)
-            counting = [session for session in self._sessions if session.state is State.COUNTING]
-            for session in counting:  # with the new session
-                session.beside = max(session.beside, len(counting) - 1)
+            self._count_beside()
+
+    def _count_beside(self) -> None:
+        """Note for each session that runs how many others run now."""
+        running = [session for session in self._sessions if session.state is not State.WAITING]
+        for session in running:
+            session.beside = max(session.beside, len(running) - 1)
 
     def _start_process(self, case: Case) -> IsolatedRun:
         """Start the process of a case, forked from an interpreter with its framework if this works."""
@@ -203,6 +207,7 @@ class LocalEngine(Engine):
             starts_more = queue and may_start(self._list_states(), self.workers)
             if session.state is State.WAITING and not starts_more and may_go(session.case.device, self._list_states()):
                 session.go()
+                self._count_beside()
 
     def _finish(self, queue: list[_Try]) -> Iterator[Outcome]:
         """Yield the outcomes of processes that are over; cases with noisy times are run again, next."""

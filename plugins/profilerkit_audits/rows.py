@@ -142,7 +142,7 @@ class Row(msgspec.Struct, frozen=True):
         flags: The values that are not plausible, each with its reason; do not trust a row with a flag.
         conditions: How busy the machine was: ``load_before``, ``load_after``, ``cores``, ``busy`` (0 to 1, of all
             cores, by others than this model), ``beside`` (how many models of the audit ran at the same time while this
-            one was counted) and ``signs`` in words.
+            one was timed, or counted if it was not timed) and ``signs`` in words.
         machine: The kind of machine, as a digest: times are compared within one kind only. `Store.machines` has it in
             words.
         versions: The versions of Python and of the packages that the model and its measurement depend on.
