@@ -33,8 +33,8 @@ PATIENCE = 2.0
 
 
 def keep_frameworks_quiet() -> None:
-    """Keep the log lines of frameworks out of standard error, unless the user has a setting for them."""
-    if not any(name in os.environ for name in _SETTINGS):
+    """Keep the log lines of frameworks out of standard error, unless the user has another setting for them."""
+    if all(os.environ.get(name, level) == level for name, level in _SETTINGS.items()):
         sys.meta_path.insert(0, AroundImport(("tensorflow",), without_log_lines))
     for name, level in _SETTINGS.items():
         os.environ.setdefault(name, level)

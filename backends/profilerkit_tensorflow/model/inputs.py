@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,9 +27,9 @@ def read_declared_inputs(model: Any) -> ModelInputs | None:
         args, kwargs = _read_saved_call(model)
     else:
         args, kwargs = tuple(getattr(model, "input_signature", None) or ()), {}
-    if not all(hasattr(leaf, "shape") for leaf in (*args, *kwargs.values())):
-        return None
-    return ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
+    declared = ModelInputs(*args, **kwargs)
+    leaves = list(declared.leaves())
+    return declared.map(DeclaredInput.of) if leaves and all(hasattr(leaf, "shape") for leaf in leaves) else None
 
 
 def _read_saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -54,17 +54,32 @@ def fit_inputs(model: Any, inputs: ModelInputs) -> ModelInputs:
 
     A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for a model with an input
     of shape ``(None, 224, 224, 3)``; so do sequences and volumes. Inputs that fit already, or that would not fit even
-    so, are returned unchanged.
+    so, are returned unchanged. Of a saved model, several inputs become one list or dict if it was saved for that.
 
     Raises `InputError` for inputs that no Keras model can take: symbolic tensors, data sets, iterators, bare numbers.
     """
     if inputs.function is not None:  # it may take any inputs
         return inputs
     _require_tensors(model, inputs)
+    if is_saved_model(model):
+        return _fit_structure(model, inputs)
     if inputs.kwargs or not is_any_keras(model):
         return inputs
     args = in_declared_layout(inputs.args, read_declared_shapes(model), _find_shape, tf.transpose)
     return inputs if args is inputs.args else ModelInputs(*args)
+
+
+def _fit_structure(model: Any, inputs: ModelInputs) -> ModelInputs:
+    """Return the inputs as the one list or dict that a saved model takes, as ``model.export`` of Keras saves several."""
+    declared = read_declared_inputs(model)
+    if declared is None or declared.kwargs or len(declared.args) != 1:
+        return inputs
+    (structure,) = declared.args
+    if isinstance(structure, (list, tuple)) and not inputs.kwargs and len(inputs.args) == len(structure) > 1:
+        return ModelInputs(list(inputs.args))
+    if isinstance(structure, Mapping) and not inputs.args and inputs.kwargs.keys() == structure.keys():
+        return ModelInputs(dict(inputs.kwargs))
+    return inputs
 
 
 def _find_shape(leaf: Any) -> Sequence[int | None] | None:

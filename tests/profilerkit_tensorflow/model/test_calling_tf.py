@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from slow_ones import slow_ones
 
-from profilerkit import InputError, ModelFailedError, WithoutValuesError
+from profilerkit import InputError, ModelFailedError, ModelInputs, WithoutValuesError, profile
 from profilerkit_tensorflow.evaluation import CompiledCall, EvalLossFunction, get_accuracy, get_topk
 from profilerkit_tensorflow.model.calls import call_model
 from profilerkit_tensorflow.untouched.preservation import preserve
@@ -30,6 +30,24 @@ def identity(library: Any) -> Any:
 def save_and_load(model: Any, folder: Path) -> Any:
     tf.saved_model.save(model, str(folder))
     return tf.saved_model.load(str(folder))
+
+
+@pytest.mark.parametrize("are_named", [False, True], ids=["a list", "a dict"])
+def test_several_inputs_of_an_export_of_keras_are_one_structure(are_named: bool, tmp_path: Path) -> None:
+    """It is declared in the file, so that nothing needs to be given; given inputs are joined."""
+    left, right = keras.Input((8,), name="left"), keras.Input((4,), name="right")
+    joined = keras.layers.Concatenate()([left, right])
+    inputs: Any = {"left": left, "right": right} if are_named else [left, right]
+    keras.Model(inputs, keras.layers.Dense(3)(joined)).export(str(tmp_path / "exported"), verbose=False)
+    model = tf.saved_model.load(str(tmp_path / "exported"))
+    shapes: Any = {"left": (8,), "right": (4,)} if are_named else [(8,), (4,)]
+    for given, batch in ({}, 1), ({"input_shape": shapes}, 1), ({"input_shape": shapes, "batch_size": 5}, 5):
+        report = profile(model, metrics=["macs"], **given)
+        assert (report["macs"], report.batch_size) == (batch * (8 + 4) * 3, batch)
+    tensors = [tf.ones((2, 8)), tf.ones((2, 4))]
+    one = dict(zip(("left", "right"), tensors, strict=True)) if are_named else tensors
+    for call in ModelInputs(one), (one if are_named else tuple(tensors)):
+        assert profile(model, call, metrics=["macs"])["macs"] == 2 * (8 + 4) * 3
 
 
 class Doubling(keras.layers.Layer):  # type: ignore[misc]
