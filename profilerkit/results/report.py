@@ -89,7 +89,9 @@ class StatusRecord:
         """The sign before a partial value: "≥ ", "≤ ", or "~ " for an estimate between two bounds."""
         if self.completeness is not Completeness.PARTIAL:
             return Sign.EXACT
-        return Sign.LOWER if self.ends is None else self.ends.sign(self.value)
+        if self.ends is not None:
+            return self.ends.sign(self.value)
+        return Sign.LOWER if self.bounds is None else Sign.BETWEEN
 
     @property
     def text_parts(self) -> MeasuredText | None:

@@ -20,11 +20,10 @@ import msgspec
 
 from ..arguments.checks import PATH
 from ..errors import ReportFileError
-from ..piping.outcome import Completeness, is_number
+from ..piping.outcome import Completeness
 from ..process.collector import collector_paused
 from ..process.files import write_text
-from ..times.measurement import Measurement
-from ..trace.bounds import Bounds
+from ..trace.bounds import Bounds, Sign
 from ..trace.records import MemoryTimeline
 from .checked_tables import require_layers, require_once, require_operators, short
 from .comparison import Comparison
@@ -209,10 +208,15 @@ def write_report(report: Report) -> dict[str, Any]:
 
 
 def _write_record(record: StatusRecord) -> dict[str, Any]:
-    """Return the fields of a record, with the two ends of any number in place of the bounds of a partial one."""
+    """Return the fields of a record, with the two ends of any number in place of the bounds of a partial one.
+
+    A mapping, a table or a measurement has no ends to write: without these fields it is a lower bound.
+    """
     ends = record.ends or Bounds()
     written = write_fields(record, value=to_plain(record.value))
     del written["bounds"]
+    if record.sign is Sign.LOWER and record.ends is None:
+        return written
     return {**written, "low": to_plain(ends.low), "high": to_plain(ends.high)}
 
 
@@ -276,7 +280,7 @@ def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:
         raise ValueError(f"{where}.value is {record.value!r:.60} where completeness is {record.completeness.value}")
     if not record.is_applicable and record.completeness is not Completeness.UNAVAILABLE:
         raise ValueError(f"{where}.is_applicable is false where completeness is {record.completeness.value}")
-    is_bounded = record.completeness is Completeness.PARTIAL and "low" in plain and is_number(record.value)
+    is_bounded = record.completeness is Completeness.PARTIAL and "low" in plain
     return replace(record, bounds=_join_ends(record.value, low, high, where)) if is_bounded else record
 
 
@@ -289,8 +293,8 @@ def _read_end(plain: Mapping[str, Any], name: str, where: str) -> float | None:
 
 
 def _join_ends(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
-    """Return the two ends of a partial number; None for a plain lower bound, and for a measurement."""
-    if isinstance(value, Measurement) or (low == value and high is None):
+    """Return the two ends of a partial value; None for a plain lower bound."""
+    if low is not None and low == value and high is None:
         return None
     if (low is not None and low > value) or (high is not None and high < value):
         raise ValueError(f"{where} has the value {short(value)}, which is not between low and high")

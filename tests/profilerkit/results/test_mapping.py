@@ -1,14 +1,15 @@
 """Reports and comparisons read by the names of their metrics, as dicts, flat numbers, rows and one line."""
 
 import math
+from pathlib import Path
 
 import pytest
 from layer_reports import report as layer_report
 
-from profilerkit import Comparative, Completeness, Measurement, Report, UnknownStatusError
+from profilerkit import Comparative, Completeness, Measurement, Report, UnknownStatusError, load
 from profilerkit.results.comparison import Comparison, distinct_names, side_by_side
 from profilerkit.results.report import StatusRecord
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import UNKNOWN_ENDS, Bounds, Sign
 
 
 def record(key: str, value: object, shown: str = "", **facts: object) -> StatusRecord:
@@ -50,6 +51,19 @@ def test_a_report_reads_like_a_dict() -> None:
     assert NET.get("mac") is None
     assert NET.get("mac", 0) == 0
     assert all(key in NET for key in NET)
+
+
+@pytest.mark.parametrize(
+    "value", [{"float32": 192}, [1, 2], TIME, 192], ids=["mapping", "list", "measurement", "count"]
+)
+@pytest.mark.parametrize(("bounds", "sign"), [(None, Sign.LOWER), (UNKNOWN_ENDS, Sign.BETWEEN)])
+def test_a_partial_value_of_any_kind_keeps_its_sign_in_a_file(
+    value: object, bounds: Bounds | None, sign: Sign, tmp_path: Path
+) -> None:
+    """The dearer branch of a condition counts in the products of each dtype too: they are no lower bound."""
+    net = report("Net", record("work", value, completeness=Completeness.PARTIAL, missing=("a branch",), bounds=bounds))
+    net.save(tmp_path / "net.json")
+    assert net.status("work").sign is load(tmp_path / "net.json").status("work").sign is sign
 
 
 def test_a_report_without_metrics_is_still_true() -> None:
