@@ -75,7 +75,7 @@ def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -
     """Return the type of each layer by its path, from the operators in it: the names of nodes have no classes.
 
     A node with graphs counts as reading the weights of its layer in them. A node that unpacks a weight reads a weight
-    too, but does not show the type of its layer.
+    too, but does not show the type of its layer; the node that reads what it has unpacked does.
     """
     weights = set()
     for tensor in model.graph.initializer:
@@ -86,6 +86,8 @@ def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -
         operator = node.op_type
         is_unpacking = operator == _UNPACKING
         reads_weight = not weights.isdisjoint(node.input) or bool(list_inner_graphs(node))
+        if is_unpacking and reads_weight:
+            weights.update(node.output)
         path = around[-1].path if around else ""
         is_free = is_unpacking or operator in OPERATORS.free
         operators.append(TypedOperator(path, operator, reads_weight and not is_unpacking, is_free))

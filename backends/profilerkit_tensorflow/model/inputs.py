@@ -70,7 +70,7 @@ def fit_inputs(model: Any, inputs: ModelInputs) -> ModelInputs:
 
 
 def _fit_structure(model: Any, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs as the one list or dict that a saved model takes, as ``model.export`` of Keras saves several."""
+    """Return the inputs as the one list or dict a saved model takes; ``model.export`` of Keras saves several so."""
     declared = read_declared_inputs(model)
     if declared is None or declared.kwargs or len(declared.args) != 1:
         return inputs

@@ -65,12 +65,15 @@ def test_a_layer_has_the_type_of_the_operator_with_its_weight() -> None:
         node("Reshape", "m_1/dense_1/Tensordot", "m_1/dense_1/Tensordot/MatMul:0", "shape"),
         node("DequantizeLinear", "m_1/packed_1/unpack", "narrow", "scales"),
         node("MatMul", "m_1/packed_1/MatMul", "m_1/dense_1/Tensordot:0", "m_1/packed_1/unpack:0"),
-        node("Relu", "m_1/act_1/Relu", "m_1/packed_1/MatMul:0"),
+        node("QuantizeLinear", "m_1/packed_1/pack", "m_1/packed_1/MatMul:0", "step"),
+        node("DequantizeLinear", "m_1/packed_1/unpacked", "m_1/packed_1/pack:0", "step"),
+        node("Relu", "m_1/act_1/Relu", "m_1/packed_1/unpacked:0"),
         node("Reshape", "m_1/act_1/Reshape", "m_1/act_1/Relu:0", "shape"),
         node("Reshape", "m_1/reshape_1/Reshape", "m_1/act_1/Reshape:0", "shape"),
         shape=np.asarray([2, 4]),
         narrow=np.ones((4, 4), np.int8),
         scales=np.ones(4, F),
+        step=np.asarray(1, F),
     )
     types = {layer.path: layer.type for layer in trace.layers if layer.path}
     assert types == {"dense": "MatMul", "packed": "MatMul", "act": "Relu", "reshape": "Reshape"}
