@@ -63,7 +63,9 @@ def test_a_partial_value_of_any_kind_keeps_its_sign_in_a_file(
     """The dearer branch of a condition counts in the products of each dtype too: they are no lower bound."""
     net = report("Net", record("work", value, completeness=Completeness.PARTIAL, missing=("a branch",), bounds=bounds))
     net.save(tmp_path / "net.json")
-    assert net.status("work").sign is load(tmp_path / "net.json").status("work").sign is sign
+    again = load(tmp_path / "net.json")
+    assert isinstance(again, Report)
+    assert net.status("work").sign is again.status("work").sign is sign
 
 
 def test_a_report_without_metrics_is_still_true() -> None:
