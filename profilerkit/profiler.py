@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -19,7 +18,7 @@ from .inputs import NoInputs
 from .models.opening import OpenedModel, open_model
 from .piping.cache import Remembered
 from .piping.comparative import Comparative
-from .piping.computation import Computation
+from .piping.computation import Computation, Computing
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.intrinsic import INTRINSIC, ComputeNonzeroTrace, ComputeTrainingTrace, Inputs
@@ -47,20 +46,6 @@ _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 _ON_DEMAND = Registry()
 _ON_DEMAND.bind_on_demand(*INTRINSIC)
 P = TypeVar("P", bound="Profiler")
-
-
-class _Computing(threading.local):
-    """The keys that this thread is computing with a profiler, also in requests of its functions; copies are empty.
-
-    Attributes:
-        names: The status keys, the outermost first.
-    """
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __reduce__(self) -> tuple[type[_Computing], tuple[()]]:
-        return _Computing, ()
 
 
 class Profiler:
@@ -98,7 +83,7 @@ class Profiler:
         self._memory: dict[str, Remembered] = {}
         #: The arguments that replaced the model by another one, for reports.
         self._placing: Mapping[str, Any] = {}
-        self._computing = _Computing()
+        self._computing = Computing()
         #: Whether the first request is the only one: then it is not noted how values were computed.
         self._once = False
         self._input_source = InputSource.of(inputs, input_shape)
@@ -297,9 +282,7 @@ class Profiler:
             "profiler": self,
             "input_source": self._input_source,
         }
-        return Computation(
-            self._registry, provided, self._memory, arguments, recompute, self._computing.names, self._once
-        )
+        return Computation(self._registry, provided, self._memory, arguments, recompute, self._computing, self._once)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -400,7 +383,7 @@ class Profiler:
         ``retain_status`` together with another model or other data raises `ArgumentError`.
         """
         twin = copy.copy(self)
-        twin._computing, twin._registry, twin._once = _Computing(), self._registry.copy(), False
+        twin._computing, twin._registry, twin._once = Computing(), self._registry.copy(), False
         if model is not None:
             bound = self.backend_class is not None or self.backend.accepts(model)
             twin._take_model(open_model(model, self.backend if bound else None, self.backend_class))

@@ -53,10 +53,17 @@ class Remembered:
 
 
 class Resolved(NamedTuple):
-    """The arguments of a function, with the statuses some of them come from."""
+    """The arguments of a function, and the statuses that it uses.
+
+    Attributes:
+        values: The arguments.
+        statuses: The statuses that some of them come from.
+        requested: The statuses that the function has requested from its profiler while it was called.
+    """
 
     values: dict[str, Any]
     statuses: dict[str, StatusKey]
+    requested: list[StatusKey]
 
     def list_contents(self, function: ProfilerFunction) -> object:
         """Return the present contents of the arguments of a function, and of its own attributes.

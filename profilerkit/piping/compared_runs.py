@@ -61,7 +61,7 @@ class ComparedRuns:
             return resolved
         statuses = {name: self._renew(status) for name, status in resolved.statuses.items()}
         values = {name: statuses[name].value if name in statuses else value for name, value in resolved.values.items()}
-        return Resolved(values, statuses)
+        return Resolved(values, statuses, [self._renew(status) for status in resolved.requested])
 
     def _contradict(self, past: StatusKey) -> None:
         """Mark the remembered trace as contradicted, and all remembered values that were computed from it.

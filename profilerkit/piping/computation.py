@@ -10,6 +10,7 @@ it was computed from.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -41,10 +42,26 @@ from .requests import first_of_several
 from .returned import inherit_gaps, read_outcomes
 from .status import Metric, StatusKey
 
-__all__ = ["Computation"]
+__all__ = ["Computation", "Computing"]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
+
+
+class Computing(threading.local):
+    """What this thread computes with a profiler, also in requests of its functions; copies are empty.
+
+    Attributes:
+        names: The status keys, the outermost first.
+        requested: The statuses that the innermost function has requested.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.requested: list[StatusKey] = []
+
+    def __reduce__(self) -> tuple[type[Computing], tuple[()]]:
+        return Computing, ()
 
 
 class Computation:
@@ -56,7 +73,7 @@ class Computation:
         memory: The values that the profiler remembers, by status key; the request adds its values.
         arguments: The caller's arguments, by name.
         recompute: Whether earlier values are ignored.
-        path: If a function makes this request: the keys that are being computed, outermost first.
+        computing: What is being computed with the profiler, if a function makes this request.
         once: Whether the request is the only one: then it is not noted how values were computed.
     """
 
@@ -67,22 +84,27 @@ class Computation:
         memory: dict[str, Remembered],
         arguments: Mapping[str, Any],
         recompute: bool = False,
-        path: list[str] | None = None,
+        computing: Computing | None = None,
         once: bool = False,
     ) -> None:
         self.registry = registry
         self.provided = provided
         self.arguments: dict[str, Any] = first_of_several(arguments)
         self.cache = Cache(registry, provided, memory, arguments, recompute=recompute, once=once)
-        #: The keys that are being computed right now, outermost first; a function may ask its own profiler for others.
-        self._path: list[str] = [] if path is None else path
+        self._computing = Computing() if computing is None else computing
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
         self._failed: dict[int, Exception] = {}
         self._runs = ComparedRuns(memory)
 
     def status(self, name: str) -> StatusKey:
         """Return the status of that name; compute it, and the statuses that it needs, if they are not remembered."""
-        return self._find_status(self.registry[name])
+        return self._note_request(self._find_status(self.registry[name]))
+
+    def _note_request(self, status: StatusKey) -> StatusKey:
+        """Note a status that a function has requested from its profiler: the function's own value depends on it."""
+        if self._computing.names:
+            self._computing.requested.append(status)
+        return status
 
     def _find_status(self, binding: Binding) -> StatusKey:
         remembered = self.cache.entries.get(binding.key.NAME)
@@ -103,7 +125,7 @@ class Computation:
         for binding in bindings:
             name = binding.key.NAME
             try:
-                status = self._find_status(binding)
+                status = self._note_request(self._find_status(binding))
                 if strict:
                     self._require_complete(status, model_name)
             except Exception as error:
@@ -128,13 +150,14 @@ class Computation:
         earlier = self._failed.get(id(function))
         if earlier is not None:
             raise earlier
-        if name in self._path:
-            circle = " -> ".join([*self._path[self._path.index(name) :], name])
+        path = self._computing.names
+        if name in path:
+            circle = " -> ".join([*path[path.index(name) :], name])
             raise DependencyCycleError(
                 f"these status keys need each other in a circle: {circle}; break it at one of them"
             )
-        resolved = Resolved({}, {})
-        self._path.append(name)
+        resolved = Resolved({}, {}, [])
+        path.append(name)
         try:
             function.check(self.arguments)
             for parameter in binding.contract.parameters.values():
@@ -143,7 +166,7 @@ class Computation:
             self._failed[id(function)] = error
             raise
         finally:
-            self._path.pop()
+            path.pop()
         return resolved
 
     def _resolve_parameter(self, parameter: Parameter, function: ProfilerFunction, resolved: Resolved) -> None:
@@ -179,8 +202,9 @@ class Computation:
         return self.store(binding, outcomes, resolved)
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
-        function = binding.function
-        self._path.append(binding.key.NAME)
+        function, computing = binding.function, self._computing
+        computing.names.append(binding.key.NAME)
+        requested_around, computing.requested = computing.requested, resolved.requested
         try:
             with nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function)):
                 if not binding.contract.handles_model:
@@ -190,7 +214,8 @@ class Computation:
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
         finally:
-            self._path.pop()
+            computing.names.pop()
+            computing.requested = requested_around
 
     def applies(self, binding: Binding) -> bool:
         """Return whether any key of a binding's function has a meaning for the model."""
@@ -212,7 +237,7 @@ class Computation:
     ) -> StatusKey:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         resolved = self._runs.renew(resolved)
-        sources = tuple(resolved.statuses.values())
+        sources = (*resolved.statuses.values(), *resolved.requested)
         are_lacking = any(source.outcome.missing for source in sources)
         statuses: dict[str, StatusKey] = {}
         for bound in self.registry.list_bindings(binding.function):

@@ -381,6 +381,33 @@ def test_strict_refuses_what_is_not_complete(returned: Any, model: FakeModel, ma
         profiler.compute_network_status(strict=True)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda profiler: profiler.compute_status("bound"),
+        lambda profiler: profiler.compute(["bound"]) or profiler.status_get("bound"),
+        lambda profiler: profiler.compute_status("between"),
+    ],
+    ids=["one", "several", "behind another"],
+)
+def test_incompleteness_of_what_a_function_requests_is_inherited(
+    ask: Callable[[Profiler], int], model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(
+        model,
+        make_function(lambda: Partial(5, ("my::op (1 call)",)), "bound"),
+        make_function(lambda profiler: profiler.compute_status("bound"), "between"),
+        make_function(lambda profiler: 2 * ask(profiler), "twice"),
+        make_function(lambda profiler: 7, "other"),
+    )
+    for _ in range(2):
+        profiler.compute_network_status()
+        outcomes = {name: profiler.status_get(name, to_value=False).outcome for name in ("twice", "other")}
+        assert (outcomes["twice"].value, outcomes["twice"].missing) == (10, ("my::op (1 call)",))
+        assert outcomes["twice"].completeness is Completeness.PARTIAL
+        assert (outcomes["other"].value, outcomes["other"].completeness) == (7, Completeness.COMPLETE)
+
+
 def test_what_is_computed_is_never_changed(model: FakeModel, make_profiler: MakeProfiler) -> None:
     values: Iterator[int] = iter(range(10))
     profiler = make_profiler(model, make_function(lambda factor=1: next(values), "value"))
