@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -202,17 +202,24 @@ class Computation:
         return self.store(binding, outcomes, resolved)
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
-        function, computing = binding.function, self._computing
-        computing.names.append(binding.key.NAME)
-        requested_around, computing.requested = computing.requested, resolved.requested
+        function = binding.function
         try:
-            with nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function)):
+            with self.note_requests(binding, resolved), contained(binding.plugin, describe(function)):
                 if not binding.contract.handles_model:
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserve(self.provided["model"]):
                     return function.invoke(resolved.values)
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
+
+    @contextmanager
+    def note_requests(self, binding: Binding, resolved: Resolved) -> Iterator[None]:
+        """Note in ``resolved`` the statuses that a binding's function requests from the profiler inside the block."""
+        computing = self._computing
+        computing.names.append(binding.key.NAME)
+        requested_around, computing.requested = computing.requested, resolved.requested
+        try:
+            yield
         finally:
             computing.names.pop()
             computing.requested = requested_around

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from ..process.containment import contained
@@ -70,7 +71,10 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         groups = [participant.find_group() for participant in participants]
         if groups[0] is not None and all(group is groups[0] for group in groups):
             return  # they were measured together before
-        with contained(participants[0].binding.plugin, describe(function)):
+        with ExitStack() as stack:
+            for computation, binding, arguments in participants:
+                stack.enter_context(computation.note_requests(binding, arguments))
+            stack.enter_context(contained(participants[0].binding.plugin, describe(function)))
             returned = function.measure_together([participant.arguments.values for participant in participants])
     except Exception:  # said again, and kept, when the failing model is measured alone
         _measure_without_failing(computations, name, function)

@@ -291,6 +291,23 @@ def test_functions_that_are_made_differently_measure_their_own_models() -> None:
     assert [report["weight"] for report in compare(*profilers, metrics=["weight"]).reports] == [1, 2, 2]
 
 
+def test_a_joint_measurement_lacks_what_the_values_that_it_requests_lack() -> None:
+    class Requesting(JointFunction):
+        KEYS = (Weight,)
+
+        def __call__(self, profiler: Profiler) -> Any:
+            return self.alone(profiler=profiler)
+
+        def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+            return [call["profiler"].compute_status("macs") for call in calls]
+
+    models = [FakeModel([FakeLayer("a", macs=5, uncounted=uncounted)]) for uncounted in ("my::op", None)]
+    x = FakeTensor((1, 3))
+    comparison = compare(*models, inputs=x, backend=FakeBackend(), functions=Requesting(), metrics=["weight"])
+    records = [report.status("weight") for report in comparison.reports]
+    assert [(record.value, record.missing) for record in records] == [(5, ("my::op (1 call)",)), (5, ())]
+
+
 def test_times_measured_apart_are_said_to_be(make_profiler: MakeProfiler) -> None:
     profilers = [make_profiler(FakeModel(), ComputeExecutionTime(), name=name) for name in "ab"]
     for profiler in profilers:
