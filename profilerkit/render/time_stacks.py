@@ -60,10 +60,10 @@ def name_frame(path: str, kind: str = "") -> str:
 
 
 def find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of the first table of a report that has these columns, whatever its metric is called."""
-    tables = (record.value for record in list_records(report, Table))
-    fitting = (table for table in tables if set(columns) <= set(table.columns))
-    return next((table for table in fitting if "path" not in columns or is_by_layer(table)), ())
+    """Return the rows of the longest table of a report that has these columns, whatever its metric is called."""
+    tables = [record.value for record in list_records(report, Table)]
+    fitting = [table for table in tables if set(columns) <= set(table.columns)]
+    return max((table for table in fitting if "path" not in columns or is_by_layer(table)), key=len, default=())
 
 
 def read_seconds(value: Any) -> float | None:

@@ -257,10 +257,9 @@ class Report(Result):
         It has the columns of ``layers`` and of the table of times, their shares of the whole model, and the
         FLOPs of a layer in one second. It has no rows if the model was neither traced nor timed.
         """
-        for record in self.statuses.values():
-            if is_by_layer(record.value) and "forward_seconds" in record.value.columns:
-                return with_times(self.layers, record.value)
-        return with_times(self.layers, None)
+        values = (record.value for record in self.statuses.values())
+        timed = [value for value in values if is_by_layer(value) and "forward_seconds" in value.columns]
+        return with_times(self.layers, max(timed, key=len, default=None))  # others have some of the layers alone
 
     @property
     def iterations(self) -> Table:

@@ -237,6 +237,12 @@ def test_latex_of_metrics_with_long_names_fits_the_page(tmp_path: Path) -> None:
 TIMES = layer_time_table([LayerTime("", "Net", 1, (1.0, 3.0)), LayerTime("first", "Linear", 1, (2.0, 2.0))])
 
 
+def test_the_times_of_some_layers_do_not_hide_those_of_all() -> None:
+    tables = {"slowest": TIMES.top(1, by="own_forward_seconds"), "layer_times": TIMES}
+    both = replace(TEACHER, statuses={key: record(key, table, "layers") for key, table in tables.items()})
+    assert [both.layerwise[path]["forward_seconds"] for path in ("", "first")] == [4.0, 2.0]
+
+
 @pytest.mark.parametrize("table", [TIMES.by_type(), TIMES.iterations], ids=["types", "passes"])
 def test_times_of_types_and_of_single_passes_are_not_the_times_of_layers(table: LayerTable) -> None:
     """The layer took two seconds in the median; a type has no path, and the last of the passes is not the median."""
