@@ -74,10 +74,8 @@ def _explain_missing_number(record: StatusRecord) -> str:
 
 def _judge_value(record: StatusRecord, value: float, limit: Limit, bound: float) -> _Judgement:
     """Return the judgement of an absolute limit on the number of a metric."""
-    if record.ends is not None:
-        ends = record.ends
-    else:  # of a partial measurement the median is a lower bound
-        ends = Bounds(value, None) if record.sign else Bounds(record.value, record.value)
+    of_median = Bounds(value, None if record.sign else value)  # of a partial measurement it is a lower bound
+    ends = of_median if record.ends is None else record.ends
     verdict = judge(limit, bound, ends, value)
     return _Judgement(
         verdict, f"{record.sign}{record.shown}{_write_share(value, bound)}{_explain(record, verdict)}", value

@@ -187,6 +187,12 @@ def test_a_limit_of_the_whole(text: str, expected: str) -> None:
     assert verdict({"macs": text}) == expected
 
 
+@pytest.mark.parametrize(("text", "expected"), [("== 2", "passed"), ("== 3", "failed"), ("<= 2", "passed")])
+def test_an_absolute_limit_of_a_measured_value_is_one_of_its_median(text: str, expected: str) -> None:
+    measured = record("energy", Measurement((1.0, 2.0, 3.0)), "2 J", base_unit="J")
+    assert verdict({"energy": text}, replace(TEACHER, statuses={"energy": measured})) == expected
+
+
 def test_a_baseline_in_another_unit_has_no_ratio() -> None:
     """As of an older version of a metric: 2 s are not twice 1 ms."""
     now, then = (replace(TEACHER, statuses={"t": record("t", 2, "2", base_unit=unit)}) for unit in ("s", "ms"))
