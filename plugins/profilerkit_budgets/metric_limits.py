@@ -14,7 +14,7 @@ from profilerkit.render.values import KINDS
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.ratio import Ratio
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import Bounds, Sign
 
 from .baselines import describe_other_conditions
 from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
@@ -74,8 +74,7 @@ def _explain_missing_number(record: StatusRecord) -> str:
 
 def _judge_value(record: StatusRecord, value: float, limit: Limit, bound: float) -> _Judgement:
     """Return the judgement of an absolute limit on the number of a metric."""
-    of_median = Bounds(value, None if record.sign else value)  # of a partial measurement it is a lower bound
-    ends = of_median if record.ends is None else record.ends
+    ends = _open_ends(value, value, record.sign) if record.ends is None else record.ends
     verdict = judge(limit, bound, ends, value)
     return _Judgement(
         verdict, f"{record.sign}{record.shown}{_write_share(value, bound)}{_explain(record, verdict)}", value
@@ -117,7 +116,7 @@ def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
         return _judge_counts(record, float(reference.value), limit, both)
     ratio = Ratio.of(_read_number(reference), _read_number(record))
     conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
-    verdict = _judge_interval(ratio, limit, is_lower_bound=bool(record.sign))
+    verdict = _judge_interval(ratio, limit, record.sign)
     detail = f"{record.sign}{_write_interval(ratio)} {both}{conditions}{_explain(record, verdict)}"
     return _Judgement(verdict, detail, ratio.value)
 
@@ -150,15 +149,19 @@ def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
     return reference
 
 
-def _judge_interval(ratio: Ratio, limit: Limit, *, is_lower_bound: bool) -> Verdict:
+def _judge_interval(ratio: Ratio, limit: Limit, sign: Sign) -> Verdict:
     """Return the verdict on a measured ratio: both ends of its confidence interval must agree.
 
     A measurement with a missing part, such as an energy without the energy of the memory, has no upper end.
     """
     if ratio.is_range:  # too few pairs of samples for an interval
         return Verdict.UNCERTAIN
-    ends = Bounds(ratio.low, None if is_lower_bound else ratio.high)
-    return judge(limit, limit.number, ends, ratio.value)
+    return judge(limit, limit.number, _open_ends(ratio.low, ratio.high, sign), ratio.value)
+
+
+def _open_ends(low: float, high: float, sign: Sign) -> Bounds:
+    """Return the two ends of a measured value without those that its sign leaves open."""
+    return Bounds(low if sign in (Sign.EXACT, Sign.LOWER) else None, high if sign in (Sign.EXACT, Sign.UPPER) else None)
 
 
 def _write_interval(ratio: Ratio) -> str:

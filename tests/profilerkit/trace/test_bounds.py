@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from profilerkit import ModelTrace, Report, StatusKey
+from profilerkit import Measurement, Metric, ModelTrace, Report, StatusKey
 from profilerkit.hooks.renderers import render
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness, Outcome
-from profilerkit.piping.returned import inherit_gaps
+from profilerkit.piping.returned import apply_gaps, inherit_gaps
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_dict, to_json
@@ -125,6 +125,29 @@ def test_the_part_of_a_pass_is_not_known_where_that_of_both_is_not() -> None:
     names = ("forward_macs", "backward_macs", "own_forward_flops", "own_backward_flops")
     rows = {row["path"]: tuple(row[name] for name in names) for row in step.table}
     assert rows == {"": (None, None, 0, 0), "a": (0,) * 4, "b": (6, 0, 12, 0), "c": (None,) * 4}
+
+
+@pytest.mark.parametrize("value", [Measurement((1.0, 2.0, 3.0)), {"float32": 16}], ids=["measured", "mapping"])
+@pytest.mark.parametrize(("trace", "sign"), [(made(), "~ "), (made({"op::c": 1}, ()), "≥ "), (made(choices=()), "")])
+def test_a_value_without_ends_is_a_lower_bound_only_if_nothing_counts_too_much(
+    value: Any, trace: ModelTrace, sign: str
+) -> None:
+    """Of a condition the dearer branch is counted: a rate that is computed from it may be lower too. A file says so."""
+
+    class Rate(Metric):
+        """A rate."""
+
+        NAME = "rate"
+        DERIVED_FROM = TracePart.OPERATORS
+
+    status = Rate().with_outcome(apply_gaps(Outcome.of(value), Rate(), trace))
+    report = Report("net", "fake", "Net", {"rate": StatusRecord.of(status)})
+    loaded = parse(to_json(report).encode(), "it")
+    assert isinstance(loaded, Report)
+    assert report.status("rate").sign == loaded.status("rate").sign == sign
+    if isinstance(value, Measurement):
+        (finding,) = check(report, Budget.of({"rate": ">= 1"}))
+        assert finding.verdict is (Verdict.UNCERTAIN if sign == "~ " else Verdict.PASSED)
 
 
 def test_a_model_that_failed_has_no_ends() -> None:
