@@ -115,12 +115,12 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
     return rule
 
 
-def multiply_matrices(element: int, second: int = 1) -> Rule:
+def multiply_matrices(element: int) -> Rule:
     """Return the rule of ``(..., m, k) @ (..., k, n)``, either factor transposed as the attributes say."""
 
     def rule(node: RuleNode) -> Types:
         first = turn(node.shape(0), bool(node.get("transA", 0)), bool(node.get("transBatchA", 0)))
-        other = turn(node.shape(second), bool(node.get("transB", 0)), bool(node.get("transBatchB", 0)))
+        other = turn(node.shape(1), bool(node.get("transB", 0)), bool(node.get("transBatchB", 0)))
         return [tensor_type(node.element(element), _infer_by_standard("MatMul", NodeProto(), [first, other]))]
 
     return rule

@@ -98,22 +98,12 @@ def time_model(
     earlier: Program | None = None,
     export: str | os.PathLike[str] | None = None,
 ) -> TimedModel:
-    """Time the forward pass of a model in inference mode and, with ``backward``, training steps.
+    """Time the forward pass of a model in inference mode and, with ``backward``, as many training steps.
 
-    Where no training step can be made, as with an operator without a gradient, the result says why.
+    Where no training step can be made, as with an operator without a gradient, the result says why. If the ``earlier``
+    program fits, the model is not traced again. A profile is one session: the file ``export`` has the last session.
 
-    Args:
-        model: The model; the values of its variables are restored.
-        inputs: The inputs of the call.
-        device: The device that runs the model; None for the device of the model.
-        passes: The number of forward passes, and of training steps.
-        backward: Whether to time training steps.
-        earlier: An existing program of the model; if it fits, the model is not traced again.
-        export: The file for the profile. A profile is one session: the file has the last session.
-
-    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` if a session of TensorFlow's
-    profiler runs in this process, `InputError` for no passes, and `ModelFailedError` if the model raises for inference,
-    or a training step has not enough memory.
+    Raises the errors of `profilerkit_tensorflow.layer_timing.timer.layer_times`.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")

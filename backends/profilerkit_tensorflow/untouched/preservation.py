@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -83,62 +83,54 @@ def _write_back(values: list[tuple[Any, Any]]) -> None:
 # Contexts in which nothing can be profiled ----------------------------------------------------------------------------
 
 # There a call does not run the model, but adds operators to the caller's graph or tape: a time would measure the
-# building of the graph, and the caller's graph would keep the operators of the profiler.
-
-
-class _Refusal(NamedTuple):
-    """A place where nothing can be profiled, and the advice for the user, as parts of a sentence."""
-
-    where: str
-    instead: str
+# building of the graph, and the caller's graph would keep the operators of the profiler. Each function returns where
+# that is, and what to do instead, as the end of a sentence; "" elsewhere.
 
 
 def require_plain_context() -> None:
     """Raise `TracingError` in a context where a call of the model would not just run it."""
     refusal = _find_keras_scope() or _find_graph() or _find_recording()
-    if refusal is not None:
-        raise TracingError(f"profilerkit was called {refusal.where}; {refusal.instead}")
+    if refusal:
+        raise TracingError(f"profilerkit was called {refusal}")
 
 
-def _find_keras_scope() -> _Refusal | None:
+def _find_keras_scope() -> str:
     outside = "call it outside, on a model that is built and with inputs that have values"
     if read_keras_attribute("symbolic_scope") is not None:
-        return _Refusal("inside a keras.SymbolicScope, where Keras computes shapes alone", outside)
+        return f"inside a keras.SymbolicScope, where Keras computes shapes alone; {outside}"
     if read_keras_attribute("stateless_scope") is not None:
-        return _Refusal(
+        return (
             "inside a keras.StatelessScope (a stateless_call, or Keras building a model from symbolic inputs), where "
-            "variables have other values than their own",
-            outside,
+            f"variables have other values than their own; {outside}"
         )
-    return None
+    return ""
 
 
-def _find_graph() -> _Refusal | None:
+def _find_graph() -> str:
     if tf.executing_eagerly():
-        return None
+        return ""
     graph: Any = tf.compat.v1.get_default_graph()
     if not getattr(graph, "building_function", False):
-        return _Refusal(
-            "inside a tf.Graph, where TensorFlow runs nothing",
-            "call it outside of `graph.as_default()`, and with eager execution on",
+        return (
+            "inside a tf.Graph, where TensorFlow runs nothing; call it outside of `graph.as_default()`, and with eager "
+            "execution on"
         )
-    return _Refusal(
-        f"while TensorFlow traces the function {graph.name!r}, which runs nothing",
-        "call it outside of tf.function, Dataset.map, model.fit's train_step and the like, with inputs that have "
-        "values; tf.py_function runs Python code inside of them",
+    return (
+        f"while TensorFlow traces the function {graph.name!r}, which runs nothing; call it outside of tf.function, "
+        "Dataset.map, model.fit's train_step and the like, with inputs that have values; tf.py_function runs Python "
+        "code inside of them"
     )
 
 
-def _find_recording() -> _Refusal | None:
+def _find_recording() -> str:
     if is_recording_stopped():
-        return _Refusal(
-            "inside tf.init_scope(), or where something else has stopped the recording of gradients",
-            "call it outside: a training step cannot be profiled there",
+        return (
+            "inside tf.init_scope(), or where something else has stopped the recording of gradients; call it outside: "
+            "a training step cannot be profiled there"
         )
     if is_recorded():
-        return _Refusal(
+        return (
             "inside a tf.GradientTape (or a ForwardAccumulator, or a function with a custom gradient), which would "
-            "record all of its passes",
-            "call it outside, or inside `with tape.stop_recording():`",
+            "record all of its passes; call it outside, or inside `with tape.stop_recording():`"
         )
-    return None
+    return ""
