@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from profilerkit import Completeness, Measurement, Report, profile
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
-from profilerkit_audits.local_engine import State, may_go, may_start
+from profilerkit_audits.cases import Case
+from profilerkit_audits.engine import EngineOptions
+from profilerkit_audits.local_engine import LocalEngine, State, _Session, may_go, may_start
 from profilerkit_audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, find_flags
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -137,3 +141,12 @@ def test_nothing_is_started_while_a_cpu_is_timed_or_when_many_wait() -> None:
     assert not may_start([(T, "cpu")], 2)
     assert not may_start([(C, "cpu"), (C, "cpu")], 2)
     assert not may_start([(W, "cpu"), (W, "cpu")], 2)
+
+
+def test_a_model_that_is_timed_on_a_gpu_notes_the_models_that_are_counted_beside_it() -> None:
+    """One that waits, stopped, takes nothing from others."""
+    engine = LocalEngine(EngineOptions())
+    states = (State.TIMING, State.COUNTING, State.COUNTING, State.WAITING)
+    engine._sessions = [_Session(Case("net.py:build", Path()), mock.Mock(), (), state) for state in states]
+    engine._count_beside()
+    assert [session.beside for session in engine._sessions] == [2, 2, 2, 0]
