@@ -141,6 +141,7 @@ def _draw_apart(comparison: Comparison, tables: Sequence[LayerTable], by: str, *
         _draw_bars(axis, range(len(table)), numbers, scale, height=0.72, color=colour)
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
         _finish_axis(axis, [label_layer(row) for row in table], scale)
+        axis.set_ylim(bottom=max(map(len, tables)) - 0.4)  # the bars of both models are equally thick
     return figure
 
 
