@@ -181,12 +181,14 @@ def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
     """
     if before.source is not None:
         return False
-    earlier, later = ({tensor.path: tensor for tensor in contents.tensors} for contents in (before, after))
-    return earlier.keys() != later.keys() or any(
-        1 not in (new - old for old, new in zip(earlier[path].shape, tensor.shape, strict=True))
-        and not _is_full_window(tensor, before.context)
-        for path, tensor in later.items()
-    )
+    for history in _list_histories([before, after]):
+        old, new = history.tensors
+        if old is None or new is None:
+            return True
+        grows_by_one = 1 in (size - size_before for size_before, size in zip(old.shape, new.shape, strict=True))
+        if not grows_by_one and not _is_full_window(new, before.context):
+            return True
+    return False
 
 
 def find_growth(

@@ -144,23 +144,22 @@ class StepCost:
         device_pieces = [
             piece._replace(sequences=self.layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
         ]
-        peak = self.device.peak(self.peak_dtype) if self.device else None
-        for name, macs in self._count_products(device_pieces).items():
-            amount = macs / stages
-            if amount or name == "products":
-                yield StepTerm(name, Resource.COMPUTE, amount, 2 * amount / peak if peak else None)
         moved = self._count_weight_traffic(device_pieces, _count_sequences(pieces))
         traffic = count_cache_traffic(self.cache, device_pieces, self.layout.tensor)
         moved |= {"cache, read": traffic.read, "cache, written": traffic.written}
+        peak = self.device.peak(self.peak_dtype) if self.device else None  # in FLOP/s, of which a MAC has two
         bandwidth = self._find_bandwidth(math.ceil(sum(moved.values()) / stages))
-        for name, moved_bytes in moved.items():
-            amount = moved_bytes / stages
-            if amount:
-                yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
         link = self.device.link if self.device else None  # of both directions together
-        for name, sent_bytes in self._compute_sent_bytes(_count_tokens(device_pieces)).items():
-            amount = sent_bytes / stages
-            yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
+        resources = (
+            (Resource.COMPUTE, self._count_products(device_pieces), peak and peak / 2),
+            (Resource.MEMORY, moved, bandwidth),
+            (Resource.LINK, self._compute_sent_bytes(_count_tokens(device_pieces)), link and link / 2),
+        )
+        for resource, amounts, rate in resources:
+            for name, in_all_stages in amounts.items():
+                amount = in_all_stages / stages
+                if amount or name == "products":
+                    yield StepTerm(name, resource, amount, amount / rate if rate else None)
 
     def _count_products(self, pieces: Sequence[Piece]) -> dict[str, float]:
         """Return the multiply-accumulates of a device for the pieces of a replica, by name, in all stages."""

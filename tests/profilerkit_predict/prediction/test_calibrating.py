@@ -28,7 +28,7 @@ from profilerkit_predict.prediction.cases import (
     HostSeconds,
     OperatorCall,
 )
-from profilerkit_predict.prediction.measuring import choose_clock, in_spread_order, measure_networks, measure_tables
+from profilerkit_predict.prediction.measuring import choose_clock, measure_networks, measure_tables
 from profilerkit_predict.prediction.operators import (
     count_moved_bytes,
     find_family,
@@ -306,18 +306,6 @@ def test_operators_for_which_there_is_no_time_are_not_made() -> None:
     product, traffic = operator("aten.mm", (4, 4), 64), operator("aten.relu", (4,))
     measure_tables(make_backend(), [*(case(f"linear {i}", product) for i in range(4)), case("relu 0", traffic)], 0.0)
     assert made == ["linear 0", "relu 0"]
-
-
-@pytest.mark.parametrize(
-    ("cases", "order"),
-    [
-        ([], []),
-        (["a1"], ["a1"]),
-        (["a1", "a2", "a3", "a4", "a5", "b1", "b2"], ["a1", "b1", "a5", "b2", "a3", "a2", "a4"]),
-    ],
-)
-def test_cases_begin_with_some_of_each_group_from_both_ends(cases: list[str], order: list[str]) -> None:
-    assert in_spread_order(cases, lambda case: case[0]) == order
 
 
 def test_a_calibration_says_how_much_of_it_was_measured() -> None:
