@@ -28,7 +28,9 @@ class MacsByDtype(Metric):
     NAME: str = "macs_by_dtype"
     FRIENDLY_NAME: str = "MACs by dtype"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
-    FORMULA: str = "macs of the operators whose first output has the dtype; int8 for products that accumulate in int32"
+    FORMULA: str = (
+        "macs of the operators whose first output has the dtype, or whose factors have it, if these are narrower"
+    )
     OMISSIONS: str = "arithmetic other than multiply-accumulates, as macs does"
     SOURCE: str = "profilerkit's own definition"
 

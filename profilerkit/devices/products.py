@@ -14,16 +14,13 @@ from .info import DeviceInfo, dtype_name, is_dtype
 
 __all__ = ["UnknownPeakError", "find_dtype", "macs_by_dtype", "seconds_at_peak"]
 
-#: The narrow dtype of the factors of integer products, by the dtype that the products accumulate in.
-_ACCUMULATED = {"int32": "int8", "int64": "int8"}
-
 
 class UnknownPeakError(ArgumentError):
     """The device's peak for a dtype is not known, so that no share of it can be computed."""
 
 
 def find_dtype(operator: OpRecord) -> str:
-    """Return the dtype in which a product runs: the dtype of its factors, or the narrow dtype of integer products.
+    """Return the dtype in which a product runs: the dtype of its factors.
 
     Layers that quantize dynamically multiply 8-bit integers, although they read and write floats: their operators have
     "quantize" in their names.
@@ -32,10 +29,7 @@ def find_dtype(operator: OpRecord) -> str:
         return operator.product_dtype
     if not operator.outputs:
         return ""
-    dtype = operator.outputs[0].dtype
-    if "quantize" in operator.operator.lower():
-        return "int8"
-    return _ACCUMULATED.get(dtype, dtype)
+    return "int8" if "quantize" in operator.operator.lower() else operator.outputs[0].dtype
 
 
 def macs_by_dtype(

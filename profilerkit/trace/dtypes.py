@@ -21,20 +21,22 @@ def element_bytes(dtype: str) -> float:
 def product_dtype(operands: Sequence[str], output: str) -> str | None:
     """Return the dtype of the factors of a product if it is narrower than the dtype of the result; otherwise None.
 
-    Products of 8-bit floats write bfloat16, and products of 8-bit integers may write floats. With two dtypes the wider
+    Products of 8-bit floats write bfloat16, and products of 8-bit integers write 32-bit integers or floats. With two dtypes the wider
     counts: an engine unpacks narrow weights before it multiplies them.
 
     >>> product_dtype(["float8_e4m3fn", "float8_e4m3fn"], "bfloat16"), product_dtype(["uint8", "int8"], "float32")
     ('float8_e4m3fn', 'int8')
-    >>> product_dtype(["float32", "int8"], "float32"), product_dtype(["int8", "int8"], "int32")
-    (None, None)
+    >>> product_dtype(["int8", "int8"], "int32"), product_dtype(["int64", "int64"], "int64")
+    ('int8', None)
+    >>> product_dtype(["float32", "int8"], "float32") is None
+    True
     """
     multiplied = list(operands[:2])
-    if len(multiplied) < 2 or output in multiplied or not output.startswith(("float", "bfloat")):
+    if len(multiplied) < 2 or output in multiplied:
         return None
     if all(dtype in ("int8", "uint8") for dtype in multiplied):
         return "int8"
-    if not all(dtype.startswith(("float", "bfloat")) for dtype in multiplied):
+    if not all(dtype.startswith(("float", "bfloat")) for dtype in (*multiplied, output)):
         return None
     widest = max(multiplied, key=element_bytes)
     return widest if element_bytes(widest) < element_bytes(output) else None

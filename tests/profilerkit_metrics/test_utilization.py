@@ -173,10 +173,6 @@ def test_what_a_checkpoint_runs_again_is_recomputed(how: bool | None) -> None:
     assert sum(macs_by_dtype(trace).values()) == once + (0 if how is None else 48)
 
 
-def test_integer_products_are_of_the_narrow_dtype() -> None:
-    assert macs_by_dtype(make_trace(product(5, "int32"), product(7, "float32"))) == {"int8": 5, "float32": 7}
-
-
 def test_numbers_by_dtype_of_a_mixed_model() -> None:
     """A linear layer of 8 * 4 in float32 and one of 4 * 2 in float64: 36 * 32 + 10 * 64 bits over 46 elements."""
     model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2).double())

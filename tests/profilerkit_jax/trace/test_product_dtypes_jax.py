@@ -16,6 +16,7 @@ from profilerkit_jax import JaxModel
         ("bfloat16", "float32", "bfloat16"),
         ("float8_e4m3fn", "bfloat16", "float8_e4m3fn"),
         ("int8", "int32", "int8"),
+        ("int32", "int32", "int32"),
         ("float32", "float32", "float32"),
     ],
 )

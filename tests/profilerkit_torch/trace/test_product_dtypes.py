@@ -44,6 +44,16 @@ def test_others_count_in_what_they_write(dtype: torch.dtype) -> None:
     assert counted == {str(dtype).removeprefix("torch."): 2 * 9 * 4 + 8 * 4}
 
 
+@pytest.mark.parametrize(
+    ("multiplied", "counted"), [(torch.int8, "int8"), (torch.int32, "int32"), (torch.int64, "int64")]
+)
+def test_integers_count_in_what_is_multiplied(multiplied: torch.dtype, counted: str) -> None:
+    product = torch._int_mm if multiplied is torch.int8 else torch.mm  # the first writes int32
+    model = Function(lambda model, x: product(x, model.weight), weight=torch.ones(8, 16, dtype=multiplied))
+    x = torch.ones(32, 8, dtype=multiplied)
+    assert profile(model, x, metrics=["macs_by_dtype"])["macs_by_dtype"] == {counted: 32 * 8 * 16}
+
+
 def test_weights_in_eight_bits_alone_are_unpacked_first() -> None:
     def product(model: Any, x: torch.Tensor) -> torch.Tensor:
         return torch.mm(x, model.weight.to(x.dtype))
