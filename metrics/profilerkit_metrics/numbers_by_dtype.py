@@ -29,7 +29,7 @@ class MacsByDtype(Metric):
     FRIENDLY_NAME: str = "MACs by dtype"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
     FORMULA: str = (
-        "macs of the operators whose first output has the dtype, or whose factors have it, if these are narrower"
+        "macs of the operators whose first output has the dtype, or whose factors have it if they are narrower"
     )
     OMISSIONS: str = "arithmetic other than multiply-accumulates, as macs does"
     SOURCE: str = "profilerkit's own definition"

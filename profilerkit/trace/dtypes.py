@@ -21,8 +21,8 @@ def element_bytes(dtype: str) -> float:
 def product_dtype(operands: Sequence[str], output: str) -> str | None:
     """Return the dtype of the factors of a product if it is narrower than the dtype of the result; otherwise None.
 
-    Products of 8-bit floats write bfloat16, and products of 8-bit integers write 32-bit integers or floats. With two dtypes the wider
-    counts: an engine unpacks narrow weights before it multiplies them.
+    Products of 8-bit floats write bfloat16, and products of 8-bit integers write 32-bit integers or floats. With two
+    dtypes the wider counts: an engine unpacks narrow weights before it multiplies them.
 
     >>> product_dtype(["float8_e4m3fn", "float8_e4m3fn"], "bfloat16"), product_dtype(["uint8", "int8"], "float32")
     ('float8_e4m3fn', 'int8')
