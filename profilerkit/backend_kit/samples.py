@@ -48,14 +48,17 @@ def may_have_no_batch_first(layout: InputLayout, shapes: Collection[Shape]) -> b
     return any(len(shape) <= layout.rank for shape in shapes)
 
 
-def count_samples(trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes: Collection[Shape]) -> int | None:
+def count_samples(
+    trace: ModelTrace, layouts: Mapping[str, InputLayout], shapes: Collection[Shape], listed: int = 1
+) -> int | None:
     """Return the number of samples in inputs of these shapes, None if no layer says it.
 
     ``layouts`` has the input layouts of layers by their paths, and ``trace`` the calls of the layers with these inputs.
+    ``listed`` is how many tensors the list has that the model takes, if it takes one: images, for example.
     """
     for path, taken in _list_calls(trace):
         if path in layouts and taken and _is_telling(layouts[path], taken[0].shape, shapes):
-            return _count_samples_of_layer(layouts[path], taken, shapes)
+            return _count_samples_of_layer(layouts[path], taken, shapes, listed)
     return None
 
 
@@ -80,11 +83,13 @@ def _is_telling(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) ->
     return len(taken) <= layout.rank or _is_batch_of_one(layout, taken, shapes)
 
 
-def _count_samples_of_layer(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape]) -> int | None:
+def _count_samples_of_layer(
+    layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape], listed: int
+) -> int | None:
     """Return the number of samples by the input of a layer; None if this was not made of the model's inputs."""
     shape = taken[0].shape
-    if _is_batch_of_one(layout, shape, shapes):
-        return 1
+    if _is_batch_of_one(layout, shape, shapes):  # of each tensor of a list in turn, if the model takes one
+        return listed if sum(len(source) == layout.rank for source in shapes) == listed else 1
     if _is_batch_of_list(layout, shape, shapes):
         return shape[0]
     if not _is_from_input(layout, taken, shapes):

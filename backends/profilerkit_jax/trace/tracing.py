@@ -63,9 +63,21 @@ def _trace(
         return _list_layers_alone(subject)
     try:
         traced = trace_pass(subject, inputs, make_pass, training)
-        return make_trace(subject, traced, walk_pass(subject, traced, make_walk), training)
+        trace = make_trace(subject, traced, walk_pass(subject, traced, make_walk), training)
     except Exception as error:  # any error of the model
         return _list_layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
+    return replace(trace, notes=(*trace.notes, *_list_likely_parameters(subject, inputs)))
+
+
+def _list_likely_parameters(subject: Subject, inputs: ModelInputs) -> list[str]:
+    """Return a note if the first of several inputs has the form of parameters, and the function has none of its own."""
+    first = inputs.args[0] if len(inputs.args) > 1 else None
+    if not isinstance(first, (Mapping, list)) or any(leaf.is_parameter for leaf in subject.leaves):
+        return []
+    return [
+        "no parameters: the first input counts as data; if it holds the parameters, give JaxModel(function, params), "
+        "or JaxModel(module, variables)"
+    ]
 
 
 def _list_layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:

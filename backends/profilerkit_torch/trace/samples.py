@@ -54,8 +54,14 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
         raise
     except Exception:  # the trace of the profile says why
         return None
-    number = samples.count_samples(trace, layouts, shapes)
+    number = samples.count_samples(trace, layouts, shapes, _count_listed(inputs))
     return 1 if number is None and _begins_with_single_sample(trace, shapes) else number
+
+
+def _count_listed(inputs: ModelInputs) -> int:
+    """Return how many tensors the list has that is an input of the model; 1 if none is a list of tensors."""
+    lists = [value for value in (*inputs.args, *inputs.kwargs.values()) if isinstance(value, (list, tuple))]
+    return next((len(one) for one in lists if one and all(isinstance(leaf, torch.Tensor) for leaf in one)), 1)
 
 
 # What layers take -----------------------------------------------------------------------------------------------------

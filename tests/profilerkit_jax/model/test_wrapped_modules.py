@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from flax import linen, nnx
 
 from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 from profilerkit_jax.model.wrapped import replace_module
 
@@ -190,3 +191,17 @@ def test_a_function_that_holds_arrays_and_no_parameters_says_so() -> None:
         trace = JaxBackend().trace(model, ModelInputs(BATCH))
         assert note.format(held) in trace.notes
     assert JaxBackend().trace(lambda x: x @ x.T, ModelInputs(BATCH)).notes == ()
+
+
+def test_a_function_whose_parameters_are_an_input_says_how_to_give_them() -> None:
+    """They are data to the function, and zero parameters without a word would be wrong for the model."""
+    variables = DENSE.init(jax.random.key(0), BATCH)
+    note = (
+        "no parameters: the first input counts as data; if it holds the parameters, give JaxModel(function, params), "
+        "or JaxModel(module, variables)"
+    )
+    for function in DENSE.apply, jax.jit(DENSE.apply):
+        assert note in JaxBackend().trace(function, ModelInputs(variables, BATCH)).notes
+    assert JaxBackend().trace(JaxModel(DENSE, variables), ModelInputs(BATCH)).notes == ()
+    mapping = {"image": BATCH}  # the only input is data
+    assert JaxBackend().trace(lambda batch: batch["image"].sum(), ModelInputs(mapping)).notes == ()

@@ -244,3 +244,31 @@ def test_each_image_of_a_list_is_a_sample(sizes: tuple[int, ...]) -> None:
     assert BACKEND.count_samples(Detector(), ModelInputs(images)) == len(sizes)
     missing = profile(Detector(), (images,), metrics=["macs"], batch_size=7).statuses["macs"].missing
     assert missing[0].startswith("cannot make a batch of 7 from these inputs")
+
+
+class OneByOne(nn.Module):
+    """Takes a list of images, and runs each as a batch of one; ``frame`` is an image beside the list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images: list[Tensor], frame: Tensor | None = None) -> list[Tensor]:
+        frames = [] if frame is None else [frame]
+        return [self.conv(image[None]) for image in [*images, *frames]]
+
+
+@pytest.mark.parametrize("sizes", [(6,), (8, 8), (6, 10, 7)])
+def test_each_image_of_a_list_is_a_sample_where_they_run_one_by_one(sizes: tuple[int, ...]) -> None:
+    images = [ones(3, size, size) for size in sizes]
+    assert BACKEND.count_samples(OneByOne(), ModelInputs(images)) == len(sizes)
+    assert BACKEND.count_samples(OneByOne(), ModelInputs(images=images)) == len(sizes)
+
+
+def test_a_sample_of_several_images_is_one() -> None:
+    """Two views of one scene are given one by one, and batches in a list are no samples."""
+    assert (
+        BACKEND.count_samples(Calling(nn.Conv2d(3, 4, 3), lambda a, b: [a[None]]), ModelInputs(*[ones(3, 8, 8)] * 2))
+        == 1
+    )
+    assert BACKEND.count_samples(OneByOne(), ModelInputs([ones(3, 8, 8)] * 2, ones(3, 8, 8))) == 1
