@@ -162,16 +162,12 @@ def describe_traffic(is_large: bool) -> Described:
         yield f"softmax {elements}", partial(torch.softmax, dim=-1), (x,)
         yield f"sum {elements}", partial(torch.sum, dim=1), (x,)
         yield f"copy {elements}", torch.clone, (x,)
-        yield f"cat {elements}", _concatenate, (x, x)
+        yield f"cat {elements}", lambda x, y: torch.cat((x, y)), (x, x)
         yield f"dropout {elements}", partial(torch.bernoulli, p=0.5), (x,)
 
 
 def _normalize_rows(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
-
-
-def _concatenate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.cat((x, y))
 
 
 def describe_images(is_large: bool) -> Described:

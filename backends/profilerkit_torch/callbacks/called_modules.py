@@ -45,7 +45,11 @@ class CalledModules:
 
     def find_largest(self) -> nn.Module:
         """Return the called module with the most parameters: not the loss, nor a metric. Without a call, the root."""
-        return max(self._called, key=_count_parameters, default=self._root)
+
+        def count_parameters(module: nn.Module) -> int:
+            return sum(parameter.numel() for parameter in module.parameters())
+
+        return max(self._called, key=count_parameters, default=self._root)
 
     def _note_begin(self, module: nn.Module, inputs: Any) -> None:
         """Note a module that begins; a redirected module is skipped, so that the module behind it is outermost."""
@@ -64,7 +68,3 @@ class CalledModules:
 def _is_redirected(module: nn.Module) -> bool:
     """Return whether a call of a module leads elsewhere: Lightning passes ``training_step`` through DDP in this way."""
     return getattr(module.forward, "__self__", None) is not module
-
-
-def _count_parameters(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())

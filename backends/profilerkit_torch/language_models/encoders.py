@@ -49,7 +49,8 @@ def find_input_encoder(
     width = find_number(find_text_configuration(language_model.config), "hidden_size")
     tokens = encoding.count_rows(width)
     if trace.failure is not None or not tokens:
-        why = _explain(trace.failure) if trace.failure is not None else f"returned nothing of {width} features"
+        own_error = trace.failure and (trace.failure.__cause__ or trace.failure)
+        why = f"returned nothing of {width} features" if own_error is None else error_line(own_error)
         raise InputError(f"{kind}: the encoder of {name} cannot be followed with {taken.size}: {why}; leave it out")
     uncounted = [f"the work for {kind} is a lower bound, not counted: {', '.join(trace.missing)}"]
     return InputEncoder(
@@ -60,11 +61,6 @@ def find_input_encoder(
         weights=_list_weight_parts(trace, language_model.config),
         notes=(*taken.notes, *(uncounted if trace.uncounted else ())),
     )
-
-
-def _explain(failure: Exception) -> str:
-    """Return the reason why an encoder was not followed: its own error, without the error of the pass around it."""
-    return error_line(failure.__cause__ or failure)
 
 
 def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -79,12 +78,12 @@ class WaitingClock(HostClock):
         devices = tuple(devices)
         names = ", ".join(sorted(map(str, devices)))
         note = f"each layer's work was waited for on {names}, which takes time of its own"
-        super().__init__(partial(_wait_and_read, devices), note)
 
+        def read() -> float:
+            synchronize(*devices)
+            return time.perf_counter()
 
-def _wait_and_read(devices: Iterable[torch.device]) -> float:
-    synchronize(*devices)
-    return time.perf_counter()
+        super().__init__(read, note)
 
 
 def choose_clock(devices: Iterable[torch.device]) -> HostClock | EventClock:

@@ -22,7 +22,7 @@ from ..running.devices import memory_reader
 from ..running.timed_passes import synchronize
 from .clocks import EventClock, HostClock
 from .optimizer_steps import OptimizerSteps, Stretch
-from .timed_calls import CallSeconds, TimedRun, sum_inner_calls
+from .timed_calls import TimedRun, sum_inner_calls
 from .timer import SECOND_GRADIENTS, TorchLayerTimer
 
 __all__ = ["PhaseMemory", "TorchStepRecorder"]
@@ -97,7 +97,8 @@ class TorchStepRecorder(StepRecorder):
             self._has_lost_calls = True
             return record
         runs = [run for run in self._timer.runs() if run not in self._earlier_runs]
-        calls = _list_outermost(runs)
+        # The calls that the user's own code made.
+        calls = [call for run in runs for call in sum_inner_calls(run) if call.call.outer is None]
         has_backward = any(run.has_backward for run in runs) and not self._timer.has_second_gradients
         return replace(
             record,
@@ -168,11 +169,6 @@ def _sum_seconds(stretches: Iterable[Stretch], clock: HostClock | EventClock) ->
     """Return the seconds of all stretches together."""
     seconds = (clock.seconds([stretch.begin, stretch.end]) for stretch in stretches)
     return sum(end - begin for begin, end in seconds)
-
-
-def _list_outermost(runs: Iterable[TimedRun]) -> list[CallSeconds]:
-    """Return the calls that the user's own code made."""
-    return [seconds for run in runs for seconds in sum_inner_calls(run) if seconds.call.outer is None]
 
 
 # The memory of each phase ---------------------------------------------------------------------------------------------

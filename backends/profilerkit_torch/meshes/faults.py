@@ -32,12 +32,8 @@ def note_whole_weights(model: nn.Module) -> Iterator[str]:
     for dimension in dict.fromkeys(chain.from_iterable(spread.values())):
         whole = [name for name in large if dimension not in spread[name]]
         if whole:
-            named = list_some([f"{name} ({_show(sizes[name])})" for name in whole], _SHOWN)
+            named = list_some([f"{name} ({scale_value(sizes[name], 'B', Scale.IEC)})" for name in whole], _SHOWN)
             yield f"not spread over {dimension}, so that each of its ranks has the same: {named}"
-
-
-def _show(size: int) -> str:
-    return str(scale_value(size, "B", Scale.IEC))
 
 
 def _list_dimensions(weight: torch.Tensor) -> list[str]:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 from measured_steps import measure_step
-from tiny import BACKEND, Call, ones
+from tiny import BACKEND, Call, ones, step
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit import ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
 from profilerkit.piping.outcome import Completeness
@@ -24,12 +24,6 @@ from profilerkit_torch.training.optimizers import optimizer_bytes
 
 WIDTH = 8
 WEIGHT = WIDTH * WIDTH * 4
-
-
-def step(model: nn.Module, *args: Any) -> ModelTrace:
-    found = BACKEND.trace_training(model, ModelInputs(*args))
-    assert found.failure is None, found.failure
-    return found
 
 
 def two_layers() -> nn.Sequential:
