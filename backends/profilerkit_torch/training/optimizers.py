@@ -41,6 +41,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     name = optimizer.__name__ if is_class else type(optimizer).__name__
     if not _is_optimizer(optimizer):
         return f"the state of {name}, which is no torch.optim.Optimizer; give one, or the name of one"
+    optimizer = optimizer if is_class else _find_wrapped(optimizer)
     has_stepped = not is_class and bool(optimizer.state)
     try:
         copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
@@ -66,6 +67,20 @@ def _is_optimizer(value: Any) -> bool:
     """Return whether a value is an optimizer of torch, or a class of optimizers."""
     kind = torch.optim.Optimizer
     return issubclass(value, kind) if isinstance(value, type) else isinstance(value, kind)
+
+
+def _find_wrapped(optimizer: Any) -> Any:
+    """Return the optimizer whose groups and state a wrapper uses, such as accelerate's; else the optimizer itself."""
+    for inner in _list_inner(optimizer):
+        held = (getattr(optimizer, name, getattr(inner, name)) for name in ("param_groups", "state"))
+        if list(map(id, held)) == [id(inner.param_groups), id(inner.state)]:
+            return _find_wrapped(inner)
+    return optimizer
+
+
+def _list_inner(optimizer: Any) -> list[torch.optim.Optimizer]:
+    """Return the optimizers in attributes of an optimizer."""
+    return [value for value in vars(optimizer).values() if isinstance(value, torch.optim.Optimizer)]
 
 
 def _measure_step(optimizer: Any) -> int:
@@ -100,6 +115,9 @@ def _watch_step(optimizer: Any) -> int:
 class _WatchedStep(TorchDispatchMode):
     """Watches a step on meta tensors, which have no values: a value that the step reads, such as a norm, is 1.
 
+    It refuses other tensors, so that a step through a reference to the user's weights does not change these. Single
+    numbers, such as the count of steps, are copies with values.
+
     Attributes:
         peak_bytes: The most bytes of the tensors that the step makes.
     """
@@ -113,6 +131,8 @@ class _WatchedStep(TorchDispatchMode):
         if func is _READ_VALUE and args[0].is_meta:
             return 1.0
         for tensor in tensors_in((args, kwargs), torch.is_tensor):
+            if not tensor.is_meta and (tensor.dim() or isinstance(tensor, nn.Parameter)):
+                raise RuntimeError("it takes other tensors than those of its groups and its state")
             self._live.add(tensor, 0)  # made before the step; views of it take no further bytes
         result = func(*args, **(kwargs or {}))
         for tensor in tensors_in(result, torch.is_tensor):
@@ -145,6 +165,8 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
 
     The copy has its own groups, weights and state, which a step changes; all else is shared.
     """
+    if _list_inner(optimizer) or isinstance(getattr(type(optimizer), "param_groups", None), property):
+        raise TypeError("it steps by another optimizer, which the step of a copy would change")
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
     stand_ins = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -404,6 +405,80 @@ def test_counting_an_optimizer_changes_nothing() -> None:
     assert not called
     assert torch.equal(random, torch.get_rng_state())
     assert all(torch.equal(p, value) and p.grad is None for p, value in zip(model.parameters(), values, strict=True))
+
+
+class Lookahead(torch.optim.Optimizer):
+    """Steps by another optimizer, whose weights it has too."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        self.inner, self.param_groups, self.state = inner, inner.param_groups, defaultdict(dict)
+
+    def step(self, closure: Any = None) -> Any:
+        return self.inner.step(closure)
+
+
+class Direct(Lookahead):
+    """Changes the weights by references of its own."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        super().__init__(inner)
+        self.inner = [weight for group in inner.param_groups for weight in group["params"]]  # type: ignore[assignment]
+
+    def step(self, closure: Any = None) -> Any:
+        for weight in self.inner:  # type: ignore[attr-defined]
+            weight.data.zero_()
+
+
+class Accelerated(torch.optim.Optimizer):
+    """Has the groups and the state of the optimizer inside, as accelerate's and opacus's wrappers do."""
+
+    param_groups = property(
+        lambda self: self.inner.param_groups, lambda self, groups: setattr(self.inner, "param_groups", groups)
+    )
+    state = property(lambda self: self.inner.state, lambda self, state: setattr(self.inner, "state", state))
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        self.inner = inner
+
+    def step(self, closure: Any = None) -> Any:
+        return self.inner.step(closure)
+
+
+class Bare(torch.optim.Optimizer):
+    """Has nothing but the optimizer inside."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        self.inner = inner
+
+
+class Hidden(Accelerated):
+    """Hides the optimizer inside from its attributes."""
+
+    inner: Any = property(lambda self: self.hold[0], lambda self, inner: setattr(self, "hold", [inner]))
+
+
+@pytest.mark.parametrize("has_stepped", [False, True])
+@pytest.mark.parametrize("wrapper", [Lookahead, Direct, Accelerated, Bare, Hidden])
+def test_a_wrapped_optimizer_and_its_weights_stay_as_they_are(wrapper: Any, has_stepped: bool) -> None:
+    """Momentum has a number for each of 30 + 5 weights."""
+    model = nn.Linear(6, 5)
+    inner = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
+    model(ones(1, 6)).sum().backward()
+    if has_stepped:
+        inner.step()
+    values, groups, state = [p.clone() for p in model.parameters()], inner.param_groups, dict(inner.state)
+    found = optimizer_bytes(wrapper(inner), BACKEND.trace(model, None).parameters)
+    assert all(torch.equal(p, value) for p, value in zip(model.parameters(), values, strict=True))
+    assert inner.param_groups is groups and groups[0]["params"][0] is model.weight
+    assert list(inner.state.items()) == list(state.items())
+    if wrapper in (Accelerated, Bare):
+        assert found == OptimizerBytes(35 * 4, 0)
+    elif wrapper is Hidden and has_stepped:
+        unknown = "what an update of Hidden takes: a copy of it did not step on meta tensors (TypeError: it steps by "
+        assert isinstance(found, OptimizerBytes)
+        assert (found.state, found.missing.startswith(unknown)) == (35 * 4, True)
+    else:
+        assert str(found).startswith(f"the state of {wrapper.__name__}, which did not step on meta tensors")
 
 
 def test_what_is_no_optimizer_and_what_cannot_step_is_said() -> None:
