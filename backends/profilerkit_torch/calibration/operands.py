@@ -58,12 +58,13 @@ def indices(below: int, *sizes: int) -> Operand:
 
 
 def choose_maker(device: torch.device, dtype: torch.dtype) -> Callable[[Operands], tuple[torch.Tensor, ...]]:
-    """Return a function that makes the tensors of one operator."""
-    block = torch.randn(_BLOCK, device=device, dtype=dtype)
+    """Return a function that makes the tensors of one operator, by random numbers of its own."""
+    generator = torch.Generator(device).manual_seed(0)
+    block = torch.randn(_BLOCK, device=device, dtype=dtype, generator=generator)
 
     def make_operand(operand: Operand) -> torch.Tensor:
         if operand.below is not None:
-            return torch.randint(0, operand.below, operand.shape, device=device)
+            return torch.randint(0, operand.below, operand.shape, device=device, generator=generator)
         elements = math.prod(operand.shape)
         values = block.repeat(-(-elements // _BLOCK))[:elements].reshape(operand.shape)
         values = values.abs() if operand.is_positive else values

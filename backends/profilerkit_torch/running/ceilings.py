@@ -94,4 +94,5 @@ def run_bare_operators(num_threads: int | None) -> Iterator[int]:
     ):
         warnings.simplefilter("ignore")
         torch.set_num_threads(num_threads or threads)
-        yield torch.get_num_threads()
+        with torch.random.fork_rng():  # dropout is timed too
+            yield torch.get_num_threads()

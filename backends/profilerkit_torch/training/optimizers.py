@@ -72,8 +72,8 @@ def _is_optimizer(value: Any) -> bool:
 def _find_wrapped(optimizer: Any) -> Any:
     """Return the optimizer whose groups and state a wrapper uses, such as accelerate's; else the optimizer itself."""
     for inner in _list_inner(optimizer):
-        held = (getattr(optimizer, name, getattr(inner, name)) for name in ("param_groups", "state"))
-        if list(map(id, held)) == [id(inner.param_groups), id(inner.state)]:
+        parts = (getattr(optimizer, name, getattr(inner, name)) for name in ("param_groups", "state"))
+        if list(map(id, parts)) == [id(inner.param_groups), id(inner.state)]:
             return _find_wrapped(inner)
     return optimizer
 

@@ -9,6 +9,7 @@ import torch
 
 from profilerkit import BackendFailedError
 from profilerkit_predict.prediction.cases import HostSeconds
+from profilerkit_torch import TorchBackend
 from profilerkit_torch.calibration import host as calibration_host
 from profilerkit_torch.calibration.host import ChainSeconds, measure_host, split_gradient_seconds
 from profilerkit_torch.calibration.layer_cases import (
@@ -159,3 +160,13 @@ def test_gradients_of_recurrent_layers_are_those_of_their_outputs_sum() -> None:
         for result, leaf in zip(results, [leaves[0], *leaves[-4:]], strict=True):
             assert leaf.grad is not None
             assert torch.allclose(result, leaf.grad, atol=1e-5)
+
+
+def test_the_random_numbers_of_the_process_come_back() -> None:
+    """Operands are random, and dropout draws while it is measured."""
+    backend, before = TorchBackend(), torch.get_rng_state()
+    cases = {case.name: case for case in backend.calibration_cases("cpu", "float32")}
+    with backend.use_threads(None):
+        for name in ("dropout 64 in float32", "embedding 64 x 16 in float32"):
+            assert cases[name].make().call() is not None
+    assert torch.equal(before, torch.get_rng_state())
