@@ -19,8 +19,9 @@ from profilerkit.backend_kit.loop_turns import Turns
 from ..model.nodes import name_node
 from ..model.types import tensor_type
 from .bodies import find_graph, hold_reads, stack_turns, walk_body
+from .folding import read_array
 from .turns import count_turns
-from .values import Value, Values
+from .values import Array, Value, Values
 from .walk import Visit, Walk
 
 __all__ = ["walk_loop"]
@@ -139,6 +140,9 @@ def _walk_any_turn(
     number, condition, *begins = arguments
     carried = [None if begin is None else begin.without_array() for begin in begins]
     while True:
+        for index, value in enumerate(carried):
+            if value is not None and number is not None and _counts_turns(graph, index, begins[index], visit.values):
+                value.turns = number.turns
         body = walk_body(walk, visit, graph, [number, condition, *carried], turns)
         goes_on, *outputs = body.outputs
         handed_on, stacked = outputs[: len(begins)], outputs[len(begins) :]
@@ -149,6 +153,28 @@ def _walk_any_turn(
         if _list_types(common) == _list_types(carried):
             return _AnyTurn(body.work, goes_on, handed_on, stacked)
         carried = common
+
+
+def _counts_turns(graph: GraphProto, index: int, begin: Value | None, around: Values) -> bool:
+    """Return whether a carried value is the number of the turn: it begins with 0, and each turn adds 1 to it.
+
+    So ``while i < n`` counts, which exporters do not write with the loop's own number. ``around`` are the outer values.
+    """
+    formal, result = graph.input[2 + index].name, graph.output[1 + index].name
+    adds = [node.input for node in graph.node if node.op_type == "Add" and result in node.output]
+    if begin is None or not adds or formal not in adds[0] or not _is_number(begin.array, 0):
+        return False
+    added = next((name for name in adds[0] if name != formal), formal)
+    nodes = [node for node in graph.node if node.op_type == "Constant" and added in node.output]
+    tensors = [entry.t for node in nodes for entry in node.attribute if entry.HasField("t")]
+    tensors += [tensor for tensor in graph.initializer if tensor.name == added]
+    if tensors:
+        return _is_number(read_array(tensors[0]), 1)
+    return added in around and _is_number(around[added].array, 1)
+
+
+def _is_number(array: Array | None, number: int) -> bool:
+    return array is not None and array.size == 1 and array.item() == number
 
 
 def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:

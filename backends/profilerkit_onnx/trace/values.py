@@ -35,8 +35,8 @@ class Value:
         from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
         is_stored: Whether its elements follow from the file alone: it is constant, or it is, or follows from, the part
             of a constant for one turn of a loop.
-        turns: How often the loop runs, if the value is the number of a loop's turn, in any shape; None for other
-            values, and if the number of turns is not known.
+        turns: How often the loop runs, if the value is the number of a loop's turn, in any shape, or counts the turns;
+            None for other values, and if the number of turns is not known.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
         info: Shape and dtype for reports, with -1 for an unknown size.
         shape: Its shape; None if a size is not known before the model runs.

@@ -280,6 +280,26 @@ def test_each_turn_of_a_loop_counts_with_the_weight_that_it_looks_up(
     assert count_macs(loop, {"x": np.ones((1, 4), F)}, weights) == left
 
 
+@pytest.mark.parametrize(("begin", "step", "left"), [(0, 1, 14), (1, 1, 3 * 12), (0, 2, 3 * 12)])
+@pytest.mark.parametrize("is_node", [False, True])
+def test_a_value_that_counts_the_turns_is_their_number(begin: int, step: int, left: int, is_node: bool) -> None:
+    """As ``while i < 3`` is exported; a value that counts otherwise may look up any matrix, and all of it counts."""
+    stack = np.stack([with_zeros(1, 4, 3), with_zeros(9, 4, 3), np.zeros((4, 3), F)])
+    one = {"one": np.array(step)}
+    nodes = [
+        node("Gather", "w i", outputs="own"),
+        node("MatMul", "x own", outputs="out"),
+        node("Add", "one i", outputs="next"),
+        node("Identity", "goes_on", outputs="still"),
+    ]
+    if is_node:
+        nodes.insert(0, node("Constant", "", outputs="one", value=numpy_helper.from_array(one["one"])))
+    body = make_graph(nodes, ["number", "goes_on", "i"], ["still", "next", "out"], {} if is_node else one)
+    loop = node("Loop", "turns - begin", outputs="last y", body=body)
+    weights = {"turns": np.array(3), "begin": np.array(begin), "w": stack}
+    assert count_macs(loop, {"x": np.ones((1, 4), F)}, weights, ("y",)) == left
+
+
 def test_branches_cost_what_is_left_of_them() -> None:
     """The branch with more zeros is the cheaper one, and both ends are known."""
     sides = {
