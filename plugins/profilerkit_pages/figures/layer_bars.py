@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH, FLAG, TOP
-from profilerkit.render.values import Column
+from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.comparison import Comparison
 from profilerkit.trace.records import LayerTable
 
@@ -130,11 +130,17 @@ def _draw_panel(axis: Any, shown: LayerTable, names: Sequence[str]) -> None:
         bars = axis.barh(range(len(shown)), widths, left=ends, color=color, height=_THICKNESS, label=word)
         ends = [end + width for end, width in zip(ends, widths, strict=True)]
     # Behind the bars of the last column, which end where the whole bar ends.
-    texts = [column.show(sum(numbers)) if numbers else "-" for numbers in values]
-    axis.bar_label(bars, texts, padding=3, fontsize="x-small")
+    axis.bar_label(bars, [_write_value(row, names, column) for row in shown], padding=3, fontsize="x-small")
     axis.set_xlim(0, max(*ends, 0.0, 1e-12) * _BEYOND)
     if len(names) > 1:
         title_bars(axis, column.in_a_sentence.replace("forward", "forward and backward"), unit)
         legend_above(axis)
     else:
         title_bars(axis, column.in_a_sentence, unit)
+
+
+def _write_value(row: Mapping[str, Any], names: Sequence[str], column: Column) -> str:
+    """Return the sum of some columns of a row; a count that is a bound has its sign in front."""
+    written = [write_row_value(row, name) for name in names]
+    numbers = [number for _, number in written if number is not None]
+    return f"{written[0][0]}{column.show(sum(numbers))}" if numbers else "-"
