@@ -23,6 +23,7 @@ from page_reports import (
     pair,
     small,
     status,
+    unpack,
     with_bounds,
     with_operator_times,
 )
@@ -127,10 +128,6 @@ def test_values_are_packed_only_where_it_pays() -> None:
 
 def values(data: dict[str, Any], key: str) -> Any:
     return unpack(next(column for column in data["layers"]["columns"] if column["key"] == key)["values"])
-
-
-def unpack(found: Any) -> Any:
-    return [found["of"][place] for place in found["at"]] if isinstance(found, dict) else found
 
 
 def test_layers_are_a_tree_with_columns() -> None:

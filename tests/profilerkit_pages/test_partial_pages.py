@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from page_reports import small, status, with_bounds
+from page_reports import small, status, unpack, with_bounds
 
 from profilerkit import Comparison, Report, Scale
 from profilerkit.render import render
@@ -13,10 +13,6 @@ from profilerkit.trace.records import LayerCall, LayerRecord, LayerTable, Memory
 from profilerkit.trace.table import Table
 from profilerkit_pages.figures import draw
 from profilerkit_pages.page_data import page_data
-
-
-def _unpack(values: Any) -> list[Any]:
-    return [values["of"][place] for place in values["at"]] if isinstance(values, dict) else values
 
 
 def _report(name: str, total: int, trainable: int) -> Report:
@@ -83,7 +79,7 @@ def test_the_sum_of_a_type_has_the_sign_of_its_ends() -> None:
 def _read_signs(table: dict[str, Any]) -> dict[str, Any]:
     """Return the signs of the MACs in a table of the page, by the name of the row."""
     (macs,) = [column for column in table["rows"]["columns"] if column["key"] == "macs"]
-    names = _unpack(table["rows"]["names"])
+    names = unpack(table["rows"]["names"])
     return {names[place]: sign for place, sign in macs["signed"].items()}
 
 
@@ -101,7 +97,7 @@ def test_a_layer_that_has_the_time_of_one_inside_has_no_speed(calls: int, second
     (data,) = page_data(told)["reports"]
     assert (data["roofline"]["flops"], data["roofline"]["seconds"]) == ([20, 180], seconds)
     (table,) = [column for column in data["layers"]["columns"] if column["key"] == "own_intensity"]
-    assert _unpack(table["values"]) == [None, 20 / 128, 180 / 128], "which is known without a time"
+    assert unpack(table["values"]) == [None, 20 / 128, 180 / 128], "which is known without a time"
     pytest.importorskip("matplotlib")
     if calls:
         assert len(draw(told, "roofline").axes[0].collections) == 2

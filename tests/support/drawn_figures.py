@@ -10,6 +10,11 @@ from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 
 
+def bars(axis: Any) -> list[list[float]]:
+    """Return the width of every bar, those of one colour together."""
+    return [[patch.get_width() for patch in container] for container in axis.containers]
+
+
 def record(
     key: str, value: Any, unit: str = "", scale: Scale = Scale.NONE, missing: tuple[str, ...] = ()
 ) -> StatusRecord:

@@ -33,6 +33,11 @@ HOSTILE_NAMES = (
 )
 
 
+def unpack(values: Any) -> list[Any]:
+    """Return a list that a page may have as its distinct values and their places."""
+    return [values["of"][place] for place in values["at"]] if isinstance(values, dict) else values
+
+
 def status(key: str, value: Any, shown: str, unit: str = "", **facts: Any) -> StatusRecord:
     facts = {"comparative": Comparative.RECIPROCAL, "completeness": Completeness.COMPLETE, **facts}
     return StatusRecord(key, key.replace("_", " ").title(), f"What {key} is.", value, shown, unit, **facts)

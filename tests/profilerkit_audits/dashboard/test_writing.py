@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from audit_rows import fill, make_rows
 from msgspec.structs import replace
+from page_reports import unpack
 
 from profilerkit import ArgumentError, Completeness, Report, StoreError, profile
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
@@ -38,10 +39,6 @@ def read_data(page: str) -> dict[str, Any]:
     assert match is not None
     content: dict[str, Any] = json.loads(match[1])
     return content
-
-
-def unpack(values: Any) -> list[Any]:
-    return values if isinstance(values, list) else [values["of"][at] for at in values["at"]]
 
 
 def begun(store: Store, **fields: Any) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn_figures import BOTH, LAYERS, OPERATORS, REPORT, SWEEP, TIMES, operator, record, report, row, texts
+from drawn_figures import BOTH, LAYERS, OPERATORS, REPORT, SWEEP, TIMES, bars, operator, record, report, row, texts
 from slow_ones import slow_ones
 from time_limits import run_python
 
@@ -35,11 +35,6 @@ pytest.importorskip("matplotlib")
 
 #: The kinds of figures that profilerkit comes with.
 KINDS = ("layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline")
-
-
-def bars(axis: Any) -> list[list[float]]:
-    """Return the width of every bar, those of one colour together."""
-    return [[patch.get_width() for patch in container] for container in axis.containers]
 
 
 def of(**statuses: Any) -> Report:

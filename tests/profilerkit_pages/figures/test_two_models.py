@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from drawn_figures import BOTH, LAYERS, REPORT, record, report, row, texts
+from drawn_figures import BOTH, LAYERS, REPORT, bars, record, report, row, texts
 
 from profilerkit import Comparison, Report
 from profilerkit.times.layer_times import LayerTime, layer_time_table
@@ -25,10 +25,6 @@ OTHER_LAYERS = LayerTable(
     ]
 )
 PAIR = Comparison(replace(REPORT, statuses={}), (report("other", layers=OTHER_LAYERS, statuses={}),))
-
-
-def bars(axis: Any) -> list[list[float]]:
-    return [[patch.get_width() for patch in container] for container in axis.containers]
 
 
 def foreign(macs: int) -> Report:
