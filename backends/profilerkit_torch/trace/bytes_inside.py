@@ -13,9 +13,9 @@ The gradients of attention in float32 and of a softmax on CUDA begin with the pr
 Sums and products begin with their input in the dtype that they add up in (``make_reduction`` in
 ``aten/src/ATen/native/ReduceOpsUtils.h``): int64 for integers and booleans.
 
-Losses of logits, margins and Huber allocate several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``),
-and so do logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer points (``Distance.cpp``). Maximum
-pooling also makes the indices of the largest elements (``Pooling.cpp``).
+Losses of logits, margins, squares and Huber make several tensors of the input's size
+(``aten/src/ATen/native/Loss.cpp``), and so do logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer
+points (``Distance.cpp``). Maximum pooling also makes the indices of the largest elements (``Pooling.cpp``).
 
 The workspaces of other kernels differ between devices, and no trace has them. `find_unknown_inside` names those that
 may be as large as the input or larger: of decompositions of matrices, of recurrent layers on CUDA, and of kernels in
@@ -54,6 +54,10 @@ _UNSIZED = frozenset(
     )
 )
 _POINTWISE = find_tag("pointwise")
+#: Element-wise operators of which torch does not tag all forms.
+_UNTAGGED = ("aten::floor_divide", "aten::where")
+#: Which tensor of an element-wise operator is a condition, which is read as it is.
+_CONDITIONS = {"aten::where": 0, "aten::masked_fill": 1}
 _NARROW = (torch.bfloat16, torch.float16)
 #: The most threads of a block in a reduction on CUDA, and the threads of a warp.
 _MOST_THREADS, _WARP = 512, 32
@@ -92,14 +96,14 @@ def _count_promoted(call: OperatorCall, result: Any) -> int:
     ``aten/src/ATen/TensorIterator.cpp`` makes these copies.
     """
     name = read_schema(call.func).name.removesuffix("_")
-    is_promoting = _POINTWISE in call.func.tags and name != "aten::ldexp"  # which is made of others
+    is_promoting = (_POINTWISE in call.func.tags or name in _UNTAGGED) and name != "aten::ldexp"  # made of others
     if not is_promoting or not isinstance(result, torch.Tensor) or not is_plain(result) or result.is_quantized:
         return 0
     is_comparison = result.dtype is torch.bool and len(call.args) == 2
     common = torch.result_type(*call.args) if is_comparison else result.dtype
     operands = list(call.tensors)
-    if name in ("aten::where", "aten::masked_fill"):  # conditions are read as they are
-        operands = [tensor for tensor in operands if tensor.dtype is not torch.bool]
+    if name in _CONDITIONS:
+        del operands[_CONDITIONS[name]]
     narrower = (
         tensor
         for tensor in operands
@@ -151,7 +155,9 @@ def _count_in_margin_gradient(device: torch.device | None, gradient: Any, x: tor
     return 2 * count_stored_bytes(x)  # the products before the exponential of the same size
 
 
-def _count_in_huber(device: torch.device | None, x: Any, target: Any, reduction: int = 1, *_: Any, **__: Any) -> int:
+def _count_in_reduced_loss(
+    device: torch.device | None, x: Any, target: Any, reduction: int = 1, *_: Any, **__: Any
+) -> int:
     return count_stored_bytes(x) if reduction else 0  # the loss of each element
 
 
@@ -256,7 +262,7 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     "_softmax_backward_data.default": _count_in_softmax_gradient,
     "binary_cross_entropy_with_logits.default": _count_in_cross_entropy,
     "soft_margin_loss_backward.default": _count_in_margin_gradient,
-    "huber_loss.default": _count_in_huber,
+    **{f"{name}_loss.default": _count_in_reduced_loss for name in ("huber", "mse", "smooth_l1")},
     "logsumexp.default": _count_in_log_sum,
     "_euclidean_dist.default": _count_in_distances,
     "_trilinear.default": _count_in_bilinear,

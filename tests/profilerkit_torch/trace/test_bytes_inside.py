@@ -324,6 +324,10 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         # Input and target are one tensor; the loss of each element, and their mean.
         (lambda x: F.huber_loss(x, x), [(100, 100)], 4 * (10_000 + 10_000 + 1)),
         (lambda x: F.huber_loss(x, x, reduction="none"), [(100, 100)], 4 * (10_000 + 10_000)),
+        # The same, and the memory of a whole tensor for their mean, which the output keeps.
+        (lambda x: F.mse_loss(x, x), [(100, 100)], 4 * 3 * 10_000),
+        (lambda x: F.smooth_l1_loss(x, x, reduction="sum"), [(100, 100)], 4 * 3 * 10_000),
+        (lambda x: F.mse_loss(x, x, reduction="none"), [(100, 100)], 4 * 2 * 10_000),
         # The largest of each row, the exponentials, and the logarithms.
         (lambda x: x.logsumexp(-1), [(50, 200)], 4 * (10_000 + 50 + 10_000 + 50)),
         (lambda x: x.logsumexp((0, 1), keepdim=True), [(50, 200)], 4 * (10_000 + 1 + 10_000 + 1)),
@@ -341,6 +345,7 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: x * (x > 0), [(100, 40)], 4000 * (4 + 1 + 4 + 4)),
         (lambda x: x + x[0].double(), [(100, 40)], 4000 * (4 + 8 + 8) + 40 * 8),
         (lambda x: torch.where(x > 0, x.half(), x), [(100, 40)], 4000 * (4 + 1 + 2 + 4 + 4)),
+        (lambda x: torch.where(x > 0, x > 1, 0), [(100, 40)], 4000 * (4 + 1 + 1 + 8 + 8)),
         (lambda x: x.masked_fill(x > 0, 0.0), [(100, 40)], 4000 * (4 + 1 + 4)),
         # A copy to sort and its indices; the differences; the sorted numbers, whose indices are the output.
         (lambda x: x.kthvalue(3, 0), [(100, 40)], 4000 * 4 + 4000 * 12 + 40 * 12),

@@ -174,8 +174,8 @@ FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int, int]] = 
     "binary_cross_entropy": (lambda weight: _lose("binary_cross_entropy")(weight.sigmoid()), 4, 4),
     # 250 columns of 4 make an image of 26 x 11 in the memory of the columns; its gradient of 4 * 286 bytes, and theirs.
     "fold": (lambda weight: functional.fold(weight.view(1, 4, 250), (26, 11), 2), 2, 4 * 286),
-    # At the sum of two losses each has the memory of all, and its target.
-    "two losses": (lambda weight: _lose("mse_loss")(weight) + _lose("mse_loss")(weight), 4, 4),
+    # At the second of two losses each has the memory of all, and its target; the loss of each element is there too.
+    "two losses": (lambda weight: _lose("mse_loss")(weight) + _lose("mse_loss")(weight), 5, 0),
     # Three tensors, of which the last is the exponential, beside target and loss.
     "soft_margin_loss": (_lose("soft_margin_loss"), 5, 4),
     # Two while the loss is made, beside the target and the loss.
