@@ -78,8 +78,9 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _read(config: Any, *names: str, section: str = "", default: Any = None) -> Any:
-    """Return the first of several attributes that a section of a configuration has, or the configuration itself."""
-    for holder in (getattr(config, section, None) if section else None, config):
+    """Return the first of several attributes that a section of a configuration has, its backbone, or the whole."""
+    inner = getattr(config, section, None) if section else None
+    for holder in (inner, getattr(inner, "backbone_config", None), config):
         for name in names:
             value = getattr(holder, name, None)
             if value is not None:
@@ -130,7 +131,7 @@ def _shape_sound(config: Any) -> tuple[int, ...]:
         return frames, bins
     if _read_type(config) == "speecht5":  # the model without its first layers takes their output
         return TOKENS, config.hidden_size
-    channels = _read(config, "audio_channels", default=1 if _read_type(config) == "dac" else None)
+    channels = _read(config, "audio_channels", default=1 if _read_type(config) in ("dac", "xcodec") else None)
     return (SAMPLES,) if channels is None else (channels, SAMPLES)
 
 
@@ -142,7 +143,7 @@ def _shape_spectrogram(config: Any) -> tuple[int, ...]:
     features = _read(config, "feature_projection_input_dim", "input_feat_per_channel", "num_mel_channels")
     if features is not None:
         return TOKENS, features
-    bins = _read(config, "num_mel_bins", default=80)
+    bins = _read(config, "num_mel_bins", section="encoder_config", default=80)
     longest = getattr(config, "max_source_positions", None)
     return (TOKENS, bins) if longest is None else (bins, 2 * longest)
 

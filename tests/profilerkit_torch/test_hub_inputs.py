@@ -25,6 +25,9 @@ EXPECTED: dict[str, dict[str, Any] | None] = {
     "wav2vec2-bert": {"input_features": ((128, 160), FLOAT)},
     "vilt": {"input_ids": ((40,), INT), "pixel_values": ((3, 384, 384), FLOAT)},
     "llava": {"input_ids": ((128,), INT)},
+    "sam2": {"pixel_values": ((3, 1024, 1024), FLOAT)},
+    "xcodec": {"input_values": ((1, 16000), FLOAT)},
+    "lasr_ctc": {"input_features": ((128, 128), FLOAT)},
     "oneformer": None,  # it has two main inputs, and one of them is of a kind that no configuration describes
 }
 
