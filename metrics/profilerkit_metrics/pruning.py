@@ -25,7 +25,7 @@ __all__ = ["ComputeSparsity", "Sparsity", "effective_macs"]
     derived_from=TracePart.OPERATORS,
     on_demand=True,
     formula="sum over operators of macs * nonzero weights / weights",
-    omissions="zeros among activations; without a run, zeros of weights that values choose, as in a loop over a stack",
+    omissions="zeros among activations; without a run, zeros of weights that values choose",
     source="profilerkit's own definition",
 )
 def effective_macs(nonzero_trace: ModelTrace) -> int:
