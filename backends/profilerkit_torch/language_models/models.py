@@ -55,7 +55,8 @@ def add_head(model: Any) -> Any:
     if not isinstance(model, nn.Module) or not is_configuration(config) or has_head(model):
         return model
     device = "meta" if _is_on_meta(model) else "cpu"
-    return _build(find_generating_class(config), config, find_dtype(model), device)
+    with torch.random.fork_rng(devices=[]):
+        return _build(find_generating_class(config), config, find_dtype(model), device)
 
 
 def _is_on_meta(model: nn.Module) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import InputError, kv_bytes, llm
@@ -323,8 +324,10 @@ def test_devices_share_the_heads_of_cross_attention() -> None:
 def test_a_folder_has_the_dtype_of_its_configuration(tmp_path: Path) -> None:
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     content = {"model_type": "llama", "vocab_size": 20, "num_key_value_heads": 2, **sizes}
+    before = torch.get_rng_state()
     for dtype in ("float32", "bfloat16"):
         (tmp_path / "config.json").write_text(json.dumps({**content, "dtype": dtype}), encoding="utf-8")
         loaded: Any = load_model(f"hf:{tmp_path}")
         assert {str(parameter.dtype) for parameter in loaded.model.parameters()} == {f"torch.{dtype}"}
         assert llm(f"hf:{tmp_path}", prompt=PROMPT, new=4).facts.dtype == dtype  # type: ignore[union-attr]
+    assert torch.equal(before, torch.get_rng_state()), "the head that the loaded model lacks has random weights"
