@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -221,13 +222,14 @@ def _move_state(value: Any) -> Any:
 
 
 def _count_bytes(optimizer: Any) -> int:
-    """Return the bytes of the tensors in an optimizer's state, each once.
+    """Return the bytes of the tensors in the state of an optimizer, and of optimizers inside it, each once.
 
     State in the memory of the host for a weight on a GPU is left out, because the device of the weight does not hold
     it: the numbers of steps of Adam, four bytes for each weight.
     """
     distinct: dict[int, torch.Tensor] = {}
-    for weight, kept in optimizer.state.items():
+    parts = optimizer, *_list_inner(optimizer)
+    for weight, kept in chain.from_iterable(part.state.items() for part in parts):
         device = getattr(weight, _DEVICE, getattr(weight, "device", torch.device("cpu")))
         is_elsewhere = device.type not in ("cpu", "meta")
         tensors = tensors_in(kept, torch.is_tensor)
