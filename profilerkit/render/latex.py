@@ -39,7 +39,7 @@ _SPECIAL = {
 #: Rows of a table that still fits a page; longer ones are broken over pages.
 _PAGE = 40
 #: A table with more columns than these has smaller letters, and narrower gaps.
-_WIDE = 6
+_WIDE = 5
 _SMALLER = "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n"
 
 
