@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from .content import parts
 from .grids import Grid, Notes
@@ -38,9 +40,23 @@ _SPECIAL = {
 }
 #: Rows of a table that still fits a page; longer ones are broken over pages.
 _PAGE = 40
-#: A table with more columns than these has smaller letters, and narrower gaps.
-_WIDE = 5
-_SMALLER = "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n"
+#: The width of a line in TeX's own class of articles, in points: most others have wider ones.
+_LINE = 345
+
+
+class _Size(NamedTuple):
+    """A size of letters: its command, and in points the width of a letter, on average, and of the gaps of a column."""
+
+    command: str
+    letter: float
+    gap: float
+
+
+#: The widths were measured in tables that TeX has set in its own font.
+_NORMAL = _Size("", 4.6, 12)
+_SMALLER = (_Size("footnotesize", 3.9, 4), _Size("scriptsize", 3.65, 4), _Size("tiny", 3.15, 4))
+#: The width of a letter in a term, which may be a capital.
+_CAPITAL = 5.0
 
 
 def render(
@@ -65,11 +81,26 @@ def render(
 
 
 def table(grid: Grid) -> str:
-    """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
-    columns = "".join("r" if column in grid.numeric else "l" for column in range(len(grid.titles)))
-    if grid.kind == "descriptions":  # a term, and a text that takes several lines
-        columns = "lp{0.5\\linewidth}"
-    size = _SMALLER if len(grid.titles) > _WIDE else ""
+    """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages.
+
+    One that no size of letters fits into a line is several tables, each with the first column.
+    """
+    if grid.kind == "descriptions":
+        return _write_table(grid, "", _describe_terms(grid))
+    widths = _measure_columns(grid)
+    tables: list[str] = []
+    for columns in _split_columns(widths):
+        part = replace(grid.select(columns), title=f"{grid.title}, continued" if tables else grid.title)
+        size = _choose_size([widths[column] for column in columns])
+        aligned = "".join("r" if column in part.numeric else "l" for column in range(len(columns)))
+        if size:
+            aligned = f"@{{}}{aligned}@{{}}"  # without gaps at both ends
+        tables.append(_write_table(part, size, aligned))
+    return "\n\n".join(tables)
+
+
+def _write_table(grid: Grid, size: str, columns: str) -> str:
+    """Return a table with letters of a size, and columns that are described as TeX has it."""
     titles, *rows = _list_rows(grid)
     head = f"{_write_row(*titles)}\n\\midrule"
     body = "\n".join(_write_row(*row) for row in rows)
@@ -89,6 +120,45 @@ def _list_rows(grid: Grid) -> list[tuple[tuple[str, ...], int]]:
     """Return the rows with how deep their layers lie; the titles first, each in one line."""
     titles = tuple(title.replace("\n", " ") for title in grid.titles)
     return [(titles, 0), *zip(grid.rows, grid.depths or [0] * len(grid.rows), strict=True)]
+
+
+# Widths ---------------------------------------------------------------------------------------------------------------
+
+
+def _describe_terms(grid: Grid) -> str:
+    """Return the columns of a term, and of a text that takes several lines."""
+    term = max(len(row[0]) for row in grid.rows) * _CAPITAL + 2 * _NORMAL.gap
+    return f"lp{{{max(1 - term / _LINE, 0.4):.2f}\\linewidth}}"
+
+
+def _measure_columns(grid: Grid) -> list[int]:
+    """Return the letters of each column."""
+    rows = _list_rows(grid)
+    first = max(2 * depth + len(cells[0]) for cells, depth in rows)
+    return [first, *(max(len(cells[index]) for cells, _ in rows) for index in range(1, len(grid.titles)))]
+
+
+def _fits(widths: Sequence[int], size: _Size) -> bool:
+    return sum(widths) * size.letter + len(widths) * size.gap <= _LINE
+
+
+def _choose_size(widths: Sequence[int]) -> str:
+    """Return the commands for letters so small that the columns fit a line; an empty text if they fit already."""
+    if _fits(widths, _NORMAL):
+        return ""
+    size = next((size for size in _SMALLER if _fits(widths, size)), _SMALLER[-1])
+    return f"\\{size.command}\\setlength{{\\tabcolsep}}{{2pt}}\n"
+
+
+def _split_columns(widths: Sequence[int]) -> list[list[int]]:
+    """Return the columns of each table: as many as fit a line in the smallest letters, the first one in each."""
+    tables = [[0]]
+    for column in range(1, len(widths)):
+        together = [widths[index] for index in (*tables[-1], column)]
+        if len(tables[-1]) > 1 and not _fits(together, _SMALLER[-1]):
+            tables.append([0])
+        tables[-1].append(column)
+    return tables
 
 
 # Letters --------------------------------------------------------------------------------------------------------------
