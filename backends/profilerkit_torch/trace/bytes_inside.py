@@ -78,7 +78,8 @@ def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | N
 def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> str:
     """Return the name of an operator's workspace on a device if it is large and its size is unknown."""
     if func.namespace != "aten":
-        has_unseen = has_python_kernel(func, device or torch.device("cpu"))
+        # The kernels of torch's own sharding copy into tensors that they are given (``_fsdp_collectives.py``).
+        has_unseen = func.namespace != "fsdp" and has_python_kernel(func, device or torch.device("cpu"))
         return f"the workspace of {read_schema(func).name}" if has_unseen else ""
     name: str = read_schema(func).name.partition("::")[2]
     is_copied = name == "_fft_c2r" and (len(args[1]) > 1 or args[0].is_conj())  # once or twice, by its strides
