@@ -57,8 +57,9 @@ class _SpecialValues:
 
     def __init__(self, of_leaves: Container[int]) -> None:
         self._of_leaves = of_leaves
-        #: The modules that were met, which are written down later, in turn.
-        self._modules: dict[int, Any] = {}
+        #: The modules that were met, each once, which are written down later, in turn; and their ids.
+        self._modules: list[Any] = []
+        self._met: set[int] = set()
 
     def add(self, value: Any, contents: Contents) -> bool:
         """Write down a value; return whether it has its own form."""
@@ -68,7 +69,9 @@ class _SpecialValues:
                 contents.written.append("leaf")
             case "module":
                 contents.written.append(Identity(value))
-                self._modules.setdefault(id(value), value)
+                if id(value) not in self._met:
+                    self._met.add(id(value))
+                    self._modules.append(value)
             case "variable":  # of nnx or of Keras: its class and attributes, and its array if the array is no leaf
                 contents.written.append(type(value))
                 contents.add_attributes(dict(_list_stored(value)))
@@ -86,10 +89,7 @@ class _SpecialValues:
 
     def add_modules(self, contents: Contents) -> None:
         """Write down the attributes of modules, and of the modules to which the attributes lead."""
-        written = 0
-        while written < len(self._modules):
-            module = list(self._modules.values())[written]
-            written += 1
+        for module in self._modules:  # the list grows meanwhile
             contents.written.append(Identity(module))
             contents.add_class(type(module))
             left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
