@@ -42,6 +42,7 @@ def test_report_is_that_of_the_rank(report: Report) -> None:
     assert report["rank_optimizer_bytes"] == 2 * whole // 4 * 4  # two means for each element
     assert report["macs"] == 3_538_944
     assert report["collective_bytes"] == sum(row["sent_bytes"] for row in report["collectives"])
+    assert not any("workspace" in str(status.missing) for status in report.statuses.values())
     assert sum(report["rank_peak_parts"].values()) == report["rank_peak_memory"]
     assert report["rank_peak_parts"]["optimizer"] == report["rank_optimizer_bytes"]
     assert str(report).count("ank 0 of 4 (dp_shard=4)") == 1
