@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from profilerkit import Metric, StatusKey
 from profilerkit.count_text import format_count
+from profilerkit.trace.completeness import TracePart
 from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds, write_shares
 
 __all__ = [
@@ -36,6 +37,7 @@ class RankParameterBytes(Bytes):
     """Bytes of the parameters that one rank of a mesh keeps between steps: its shards, and unsharded parameters."""
 
     NAME: str = "rank_parameter_bytes"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
     FORMULA: str = "sum of the elements of each parameter's share on this rank * bytes of its dtype"
     OMISSIONS: str = "weights that are gathered for a while, which rank_peak_memory has; padding of shards"
     SOURCE: str = _SOURCE
@@ -45,6 +47,7 @@ class RankGradientBytes(Bytes):
     """Bytes of the gradients that one rank of a mesh keeps for its optimizer."""
 
     NAME: str = "rank_gradient_bytes"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
     FORMULA: str = "sum of the elements of each gradient's share on this rank * bytes of its dtype, after a step"
     OMISSIONS: str = "gradients of whole weights before they are reduced, which rank_peak_memory has"
     SOURCE: str = _SOURCE
@@ -54,6 +57,7 @@ class RankOptimizerBytes(Bytes):
     """Bytes of the optimizer's state for one rank's share of the weights."""
 
     NAME: str = "rank_optimizer_bytes"
+    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
     FORMULA: str = (
         "the state of the optimizer for each parameter's share on this rank; with DeepSpeed's schemes also the copies "
         "of weights that it updates"
@@ -66,6 +70,7 @@ class RankPeakMemory(Bytes):
     """The most bytes alive at once on one rank in a training step, with the optimizer's state."""
 
     NAME: str = "rank_peak_memory"
+    DERIVED_FROM: TracePart | None = TracePart.MEMORY
     FORMULA: str = (
         "peak over the step of the rank's weights + gathered weights + inputs + activations + gradients + buffers of "
         "collectives, and the optimizer's state"
@@ -78,6 +83,7 @@ class RankPeakParts(Metric):
     """The bytes at a rank's peak by purpose: weights, gathered weights, activations, gradients, and others."""
 
     NAME: str = "rank_peak_parts"
+    DERIVED_FROM: TracePart | None = TracePart.MEMORY
     FORMULA: str = "rank_peak_memory, divided by what the bytes are for"
     OMISSIONS: str = "as rank_peak_memory"
     SOURCE: str = _SOURCE
@@ -96,6 +102,7 @@ class RankPeakLayers(LayerRows):
     """
 
     NAME: str = "rank_peak_layers"
+    DERIVED_FROM: TracePart | None = TracePart.MEMORY
     FORMULA: str = "rank_peak_memory, divided by layer and by what the bytes are for"
     OMISSIONS: str = "as rank_peak_memory"
     SOURCE: str = _SOURCE
@@ -105,6 +112,7 @@ class CollectiveBytes(Bytes):
     """Bytes that one rank sends to others in a training step, around a ring."""
 
     NAME: str = "collective_bytes"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
     FORMULA: str = (
         "sum over collectives of n ranks: the whole tensor * (n - 1) / n, twice that for an all-reduce; all of it for "
         "a broadcast and a send"
@@ -121,6 +129,7 @@ class Collectives(Metric):
     """
 
     NAME: str = "collectives"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
     FORMULA: str = "what the model's own code exchanges, by layer, kind, dimension of the mesh and phase"
     OMISSIONS: str = "as collective_bytes"
     SOURCE: str = _SOURCE
@@ -136,6 +145,7 @@ class RankStep(StatusKey):
     """The `RankTrace` of a training step of one rank, for functions that write files of the step."""
 
     NAME: str = "rank_step"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
 
 
 #: The keys of a rank.
@@ -156,6 +166,7 @@ class CollectiveTime(Seconds):
     """Seconds that the links between devices take, at least, for the collectives of a rank's step around rings."""
 
     NAME: str = "collective_time"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
     FORMULA: str = (
         "sum over collectives: the bytes that the rank sends around a ring / the bandwidth of its link in one "
         "direction; between nodes, if that is more, / (the group's ranks in the node * the network's bandwidth); of an "
@@ -173,6 +184,7 @@ class ExposedTime(Seconds):
     """
 
     NAME: str = "exposed_time"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
     FORMULA: str = "seconds of collectives that are waited for + max(0, seconds of the others - seconds of the work)"
     OMISSIONS: str = "the first gathering and the last reduction, which have no work beside them"
     SOURCE: str = _PREDICTED
@@ -182,6 +194,7 @@ class RankStepTime(Seconds):
     """Seconds of a rank's training step: its work, and the collectives that it waits for."""
 
     NAME: str = "rank_step_time"
+    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
     FORMULA: str = "predicted_training_time of the rank's own operators + exposed_time"
     OMISSIONS: str = "the optimizer's update; loading data"
     SOURCE: str = _PREDICTED
