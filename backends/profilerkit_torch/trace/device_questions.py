@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from ..compat.tensors import stands_in, tensor_classes
+from .operator_facts import OperatorCall
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Call", "DeviceQuestions", "Handler"]
 
 
-class Call(NamedTuple):
+class Call(OperatorCall):
     """A call of a function of torch's, which is mostly a method of tensors, or the getter of an attribute of theirs."""
 
-    func: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    __slots__ = ()
 
     @property
     def tensor(self) -> Any:
@@ -37,10 +36,6 @@ class Call(NamedTuple):
         function = self.func
         name = function.__self__.__name__ if function.__name__ == "__get__" else function.__name__
         return f"Tensor.{name}" if hasattr(torch.Tensor, name) else f"torch.{name.lstrip('_')}"
-
-    def run(self) -> Any:
-        """Call the function of torch, and return its result."""
-        return self.func(*self.args, **self.kwargs)
 
 
 #: Handles a call of the model and returns its result.

@@ -146,7 +146,8 @@ class Stretch:
 def find_peaks(live_bytes: Sequence[int], base: int, stretches: Sequence[Stretch]) -> Peaks:
     """Return the ends of the peak of a timeline that begins with ``base`` bytes; ``stretches`` do not overlap."""
     inside = {index for stretch in stretches for index in range(stretch.start, stretch.end)}
-    always = max((base, *(alive for index, alive in enumerate(live_bytes) if index not in inside)))
+    outside = [alive for index, alive in enumerate(live_bytes) if index not in inside] if inside else live_bytes
+    always = max((base, *outside))
     return Peaks(
         low=max((always, *(stretch.peaks.low for stretch in stretches))),
         high=max((always, *(stretch.peaks.high for stretch in stretches))),

@@ -134,7 +134,7 @@ def tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
 
 
 class OperatorCall(NamedTuple):
-    """An operator and its arguments."""
+    """An operator, or a function of torch's, and its arguments."""
 
     func: Any
     args: Any
@@ -146,5 +146,5 @@ class OperatorCall(NamedTuple):
         return tensors_among(self.args, self.kwargs)
 
     def run(self) -> Any:
-        """Return what the operator makes."""
+        """Return what the operator or function makes."""
         return self.func(*self.args, **self.kwargs)

@@ -60,7 +60,7 @@ _TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 
 def runs_other_code(inventory: Inventory) -> bool:
     """Return whether a call of a model runs code that is not torch's, of other classes or hooks: only that may ask."""
-    if any(is_wrapper_class(type(tensor)) for tensor in inventory.tensors):
+    if any(map(is_wrapper_class, set(map(type, inventory.tensors)))):
         return True
     if any(GLOBAL_CALL_HOOKS) or not all(kind.__module__.startswith("torch.nn.") for kind in inventory.kinds):
         return True
