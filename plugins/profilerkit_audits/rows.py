@@ -50,6 +50,7 @@ class Value(msgspec.Struct, frozen=True):
         shown: The value as text for people, with its unit.
         brief: ``shown`` without the interval of a measurement; empty if there is no interval.
         is_applicable: Whether the metric has a meaning for the model; if it has none, its absence is no gap.
+        sign: The sign before a partial value, as its report has it: "≥ ", "≤ ", or "~ " for an estimate.
     """
 
     value: int | float | None
@@ -63,6 +64,7 @@ class Value(msgspec.Struct, frozen=True):
     shown: str = ""
     brief: str = ""
     is_applicable: bool = True
+    sign: Sign = Sign.EXACT
 
     @classmethod
     def of(cls, record: StatusRecord) -> Value:
@@ -76,6 +78,7 @@ class Value(msgspec.Struct, frozen=True):
             shown=record.shown,
             brief="" if measured is None else measured.without_interval,
             is_applicable=record.is_applicable,
+            sign=Sign.EXACT if record.value is None else record.sign,
         )
         value = record.value
         if isinstance(value, Measurement):
@@ -86,14 +89,6 @@ class Value(msgspec.Struct, frozen=True):
             return facts
         ends = record.ends or Bounds()
         return replace(facts, value=_make_plain(value), low=_make_plain(ends.low), high=_make_plain(ends.high))
-
-    @property
-    def sign(self) -> Sign:
-        """The sign before a partial value, as a report has it: "≥ ", "≤ ", or "~ " for an estimate."""
-        if self.completeness is not Completeness.PARTIAL or self.value is None:
-            return Sign.EXACT
-        is_without_ends = self.is_measured or (self.low is None and self.high is None)  # an interval is no bound
-        return Sign.LOWER if is_without_ends else Bounds(self.low, self.high).sign(self.value)
 
     @property
     def text(self) -> str:

@@ -17,6 +17,7 @@ from numbers import Integral
 from typing import Annotated, Any, TypeAlias, TypedDict, TypeVar
 
 import msgspec
+import numpy as np
 
 from ..piping.outcome import is_number
 from ..times.batch_sweep import BatchSweep
@@ -80,6 +81,8 @@ def _write_scalar(value: Any) -> Any:
         return value
     if isinstance(value, Integral):  # numpy's, of any size
         return int(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
     return to_plain(float(value)) if is_number(value) else str(value)
 
 

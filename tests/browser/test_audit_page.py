@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from audit_rows import fill
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Page
 
 from profilerkit import Completeness
+from profilerkit.trace.bounds import Sign
 from profilerkit_audits import Row, RowStatus, Run, Store, Value
 from profilerkit_audits.dashboard import write
 
@@ -239,8 +241,8 @@ def test_the_history_names_bounds_and_what_changed_with_a_value(visit: Open, tmp
     with Store.open(tmp_path / "runs.db") as store:
         for night, code in enumerate(("one", "two", "two", "two")):
             run = store.begin_run(Run("", f"2026-01-0{night + 1}", machine="m"), {"cpu": "A"}).run
-            completeness = Completeness.PARTIAL if night == 2 else Completeness.COMPLETE
-            values = {"macs": Value(10 + (code == "two"), "MACs", completeness)} if night < 3 else {}
+            gap: dict[str, Any] = {"completeness": Completeness.PARTIAL, "sign": Sign.LOWER} if night == 2 else {}
+            values = {"macs": Value(10 + (code == "two"), "MACs", **gap)} if night < 3 else {}
             versions = {"torch": "2.13" if night < 3 else "2.14"}
             at = f"2026-01-0{night + 1}T00:00:00.000000+00:00"
             row = Row("n:f", f"{night}" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m", code=code)

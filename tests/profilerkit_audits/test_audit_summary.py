@@ -11,12 +11,14 @@ from unittest import mock
 import pytest
 
 from profilerkit import Completeness
+from profilerkit.trace.bounds import Sign
 from profilerkit_audits import FailureCode, Row, RowStatus, Value
 from profilerkit_audits.running import AuditResult
 from profilerkit_audits.summary import summarize
 
 SIGNAL = "macs failed: the process was ended by the signal SIGSEGV"
-ODD = Value(3_000_000, "MACs", Completeness.PARTIAL, "aten.odd (2 calls)", low=3_000_000, shown="3 MMACs")
+REASON = "aten.odd (2 calls)"
+ODD = Value(3_000_000, "MACs", Completeness.PARTIAL, REASON, low=3_000_000, shown="3 MMACs", sign=Sign.LOWER)
 ROWS = [
     Row("zoo:small", "a", RowStatus.COMPLETE, values={"macs": Value(1000, "MACs", shown="1 kMACs")}),
     Row(

@@ -7,7 +7,7 @@ import pytest
 from profilerkit import Completeness, Measurement, Metric, Partial, Unavailable
 from profilerkit.piping.outcome import Outcome
 from profilerkit.results.report import StatusRecord
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import UNKNOWN_ENDS, Bounds
 from profilerkit_audits import Row, RowStatus, Value
 from profilerkit_audits.rows import decode, encode, judge
 
@@ -55,6 +55,7 @@ def test_no_words_of_a_reason_tell_whether_a_metric_applies(is_applicable: bool)
         (Partial(5, ("a branch",), Bounds(2, 9)), "~ "),
         (Measurement((1.0, 2.0, 3.0)), ""),
         (Partial(Measurement((1.0, 2.0, 3.0)), ("the energy of the memory",)), "≥ "),
+        (Partial(Measurement((1.0, 2.0, 3.0)), ("work of a branch over time",), UNKNOWN_ENDS), "~ "),
     ],
 )
 def test_a_value_has_the_sign_that_it_has_in_its_report(returned: object, sign: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
 from profilerkit import Completeness
+from profilerkit.trace.bounds import Sign
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value
 from profilerkit_audits.database import insert_new, rows, run_rows
 from profilerkit_audits.rows import encode
@@ -28,7 +30,12 @@ def make_rows(count: int, run: str, factor: int = 1, torch: str = "2.12") -> Ite
         reason, end = "", None
         if status is RowStatus.PARTIAL:
             reason = "macs partial: aten.odd (2 calls)"
-            values["macs"] = replace(values["macs"], completeness=Completeness.PARTIAL, reason="aten.odd (2 calls)")
+            gap: dict[str, Any] = {
+                "completeness": Completeness.PARTIAL,
+                "reason": "aten.odd (2 calls)",
+                "sign": Sign.LOWER,
+            }
+            values["macs"] = replace(values["macs"], **gap)
         if status is RowStatus.FAILED:
             reason, end = FAILURE, FailureCode.SIGNAL
             values = {name: Value(None, value.unit, Completeness.FAILED, FAILURE) for name, value in values.items()}

@@ -418,6 +418,7 @@ def test_what_has_no_plain_form_is_its_text() -> None:
     assert to_plain(np.float32(0.5)) == 0.5
     assert math.isnan(from_plain(to_plain(np.float64("nan"))))
     assert to_plain({1: np.int8(3)}) == {"1": 3}
+    assert to_plain(np.bool_(True)) is True
 
 
 def test_unusual_reports_come_back() -> None:
