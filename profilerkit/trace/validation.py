@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..error_text import shown
@@ -15,6 +16,8 @@ from .rows import TRAFFIC
 
 __all__ = ["validate"]
 
+_COUNTS = (*WORK, *TRAFFIC)
+_read_counts = attrgetter(*_COUNTS)
 _PHASES = ("forward", "backward")
 
 
@@ -93,7 +96,7 @@ def _check_weights(layer: LayerRecord) -> Iterator[_Fault]:
     for weight in (*layer.parameters, *layer.buffers):
         if not isinstance(weight, WeightRecord):
             yield _Fault(layer.path, f"the weights have {shown(weight)}, which is no WeightRecord")
-        else:
+        elif not _are_counts((weight.count, weight.bytes)):
             counts = {"count": weight.count, "bytes": weight.bytes}
             yield from _check_counts(layer.path, counts, f"of the weight {weight.name!r}")
 
@@ -114,8 +117,9 @@ def _check_operator(op: OpRecord, index: int, paths: Collection[str]) -> Iterato
     if op.layer not in paths:
         rule = f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
         yield _Fault(op.layer, rule)
-    counts = {name: getattr(op, name) for name in (*WORK, *TRAFFIC)}
-    yield from _check_counts(op.layer, counts, f"of the operator {op.operator}")
+    counts = _read_counts(op)
+    if not _are_counts(counts):
+        yield from _check_counts(op.layer, dict(zip(_COUNTS, counts, strict=True)), f"of the operator {op.operator}")
     if not _is_count(op.call + 1):
         yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
     if op.phase not in _PHASES:
@@ -134,8 +138,9 @@ def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iter
     for name, size in memory.parts.items():
         sizes[f"parts[{name!r}]"] = size
     yield from _check_counts("", sizes, "of the memory")
-    for size, op in zip(memory.live_bytes, operators, strict=True):
-        yield from _check_counts(op.layer, {"live_bytes": size}, f"after the operator {op.operator}")
+    if not _are_counts(memory.live_bytes):
+        for size, op in zip(memory.live_bytes, operators, strict=True):
+            yield from _check_counts(op.layer, {"live_bytes": size}, f"after the operator {op.operator}")
 
 
 def _check_facts(trace: ModelTrace) -> Iterator[_Fault]:
@@ -159,3 +164,8 @@ def _check_counts(path: str, numbers: Mapping[str, Any], where: str) -> Iterator
 def _is_count(number: Any) -> bool:
     """Say whether something is a whole number from 0, Python's own or another library's."""
     return hasattr(number, "__index__") and bool(number >= 0)
+
+
+def _are_counts(numbers: Collection[Any]) -> bool:
+    """Say whether all of some numbers are counts of Python's own, as nearly all are: a trace has very many of them."""
+    return not numbers or (set(map(type, numbers)) == {int} and min(numbers) >= 0)
