@@ -13,6 +13,7 @@ import functools
 import gzip
 import importlib
 import importlib.util
+import inspect
 import json
 import platform
 import shutil
@@ -92,22 +93,31 @@ def switch_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def mark_layers(model: torch.nn.Module) -> Iterator[None]:
-    """Mark each call of a layer by a range with its path, through hooks that are taken away again."""
-    open_ranges: list[Any] = []
+    """Mark each call of a layer by a range with its path, through hooks that are taken away again.
+
+    The range of a call that raises an error ends there where torch can run hooks after errors (since 2.1); otherwise it
+    ends with the call around it.
+    """
+    open_ranges: list[tuple[Any, Any]] = []  # a module, and the range of its call
+    can_follow_errors = "always_call" in inspect.signature(torch.nn.Module.register_forward_hook).parameters
+    options = {"always_call": True} if can_follow_errors else {}
     handles = []
 
     def enter(path: str, module: Any, inputs: Any) -> None:
-        open_ranges.append(record_function(LAYER + path))
-        open_ranges[-1].__enter__()
+        open_ranges.append((module, record_function(LAYER + path)))
+        open_ranges[-1][1].__enter__()
 
     def leave(module: Any, inputs: Any, outputs: Any) -> None:
-        if open_ranges:
-            open_ranges.pop().__exit__(None, None, None)
+        while any(entered is module for entered, _ in open_ranges):
+            entered, layer_range = open_ranges.pop()
+            layer_range.__exit__(None, None, None)
+            if entered is module:
+                break
 
     for path, module in model.named_modules():
         if not isinstance(module, torch.jit.ScriptModule):  # it has no hooks
             handles.append(module.register_forward_pre_hook(functools.partial(enter, path)))
-            handles.append(module.register_forward_hook(leave))
+            handles.append(module.register_forward_hook(leave, **options))
     try:
         yield
     finally:

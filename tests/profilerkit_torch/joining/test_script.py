@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from torch import nn
 import profilerkit
 from profilerkit_predict.joining import read_profile
 from profilerkit_torch.backend import TorchBackend
+from profilerkit_torch.joining import script
 from profilerkit_torch.joining.script import profile_model
 
 NETWORK = """
@@ -81,8 +84,6 @@ def test_a_plain_interpreter_makes_a_profile(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_model(arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from profilerkit_torch.joining import script
-
     monkeypatch.setattr(sys, "argv", ["script.py", *arguments, "--input-shape", "4", "--device", "cpu"])
     monkeypatch.setattr(sys, "path", list(sys.path))
     with pytest.raises(SystemExit, match=message):
@@ -110,3 +111,60 @@ def test_from_python_the_model_comes_back(tmp_path: Path) -> None:
     assert (
         profilerkit.join(tmp_path / "plain.json", model).layers["inner"]["macs"] == 2 * 5 * 4 * 2
     )  # x has no gradient
+
+
+class Fragile(nn.Module):
+    """A layer that raises an error inside a layer inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 2)  # of another width than its input's
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.inner(x)
+
+
+class Tolerant(nn.Module):
+    """It tries a layer, and multiplies by itself after the error of the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fragile = Fragile()
+        self.after = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with contextlib.suppress(RuntimeError):
+            return self.fragile(x)
+        return self.after(x.mul(x))
+
+
+@pytest.mark.parametrize("can_follow_errors", [True, False])
+def test_work_after_an_error_that_the_model_catches_is_its_own(
+    can_follow_errors: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only in a torch that runs hooks after errors; in an older one the layers after it still end in their order."""
+    if not can_follow_errors:
+        register = nn.Module.register_forward_hook
+
+        def register_as_before(module: nn.Module, hook: Any) -> Any:
+            return register(module, hook)
+
+        monkeypatch.setattr(nn.Module, "register_forward_hook", register_as_before)
+    file = tmp_path / "plain.json"
+    profile_model(nn.Sequential(Tolerant(), nn.ReLU()), (torch.ones(1, 4),), output=str(file), steps=1, warm_up=0)
+    events = [event for event in json.loads(file.read_text())["traceEvents"] if "dur" in event]
+    (product,) = (event for event in events if event["name"] == "aten::mul")
+    (rectified,) = (event for event in events if event["name"] == "aten::relu")
+    failed = {"", "0", "0.fragile", "0.fragile.inner"}
+    assert find_layers_around(product, events) == ({"", "0"} if can_follow_errors else failed)
+    assert find_layers_around(rectified, events) == {"", "1"}
+
+
+def find_layers_around(operator: dict[str, Any], events: list[dict[str, Any]]) -> set[str]:
+    return {
+        event["name"][len(script.LAYER) :]
+        for event in events
+        if event["name"].startswith(script.LAYER)
+        and event["ts"] <= operator["ts"]
+        and operator["ts"] + operator["dur"] <= event["ts"] + event["dur"]
+    }
