@@ -158,7 +158,7 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
         )
     return BackendNotFoundError(
         f"no backend recognizes a model of type {_name_type(model)}{suggest_model(model)}; backends installed: "
-        f"{_list_installed(offered)}; pass backend=... to choose one"
+        f"{_list_installed(offered)}; in Python, backend=... chooses one"
     )
 
 

@@ -138,7 +138,7 @@ class Network:
 )
 def test_the_error_for_a_function_says_which_model_to_give(install: Any, function: Any, instead: str) -> None:
     install("a", "a-general", backends=make_offering(backend("general", "torchlike", accepts=lambda model: False)))
-    with pytest.raises(BackendNotFoundError, match=f"recognizes a model of type .*; {instead}.*; pass backend="):
+    with pytest.raises(BackendNotFoundError, match=f"recognizes a model of type .*; {instead}.*; in Python, backend="):
         profile(function)
     with pytest.raises(TypeError, match=f"the general backend cannot profile a .*; {instead}"):
         profile(function, backend="general")
