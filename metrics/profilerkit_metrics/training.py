@@ -197,8 +197,8 @@ def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimi
 
     It is the given optimizer, else the optimizer of the model; without either it is 0 bytes.
     """
+    holder = find_capability(backend, HoldsOptimizer)
     if optimizer is None:
-        holder = find_capability(backend, HoldsOptimizer)
         state = 0 if holder is None else holder.optimizer_state(model)
         return state if isinstance(state, str) else OptimizerBytes(state)
     if isinstance(optimizer, str):
@@ -206,7 +206,8 @@ def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimi
     reader = find_capability(backend, ReadsOptimizers)
     if reader is not None:
         return reader.optimizer_bytes(optimizer, trace.parameters_in_memory)
-    return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
+    advice = "give the name of one" if holder is None else "give the name of one, or compile the model with it"
+    return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; {advice}"
 
 
 def find_step_memory(

@@ -106,9 +106,23 @@ def test_an_optimizer_given_at_the_call_goes_before_that_of_the_function() -> No
     assert make_profiler(Trained(trace()), function, optimizer="sgd").status_get("training_memory") == 140
 
 
-def test_an_optimizer_that_is_not_known_leaves_a_lower_bound() -> None:
-    profiler = make_profiler(Trained(trace(PARTS)), optimizer=3.5)
-    reason = "the state of 3.5: the fake backend reads no optimizers; give the name of one"
+class TrainedAlone(FakeBackend):
+    """A backend whose models hold no optimizer."""
+
+    def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        return trace(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("backend", "advice"),
+    [
+        (Trained(trace(PARTS)), "give the name of one, or compile the model with it"),
+        (TrainedAlone(), "give the name of one"),
+    ],
+)
+def test_an_optimizer_that_is_not_known_leaves_a_lower_bound(backend: FakeBackend, advice: str) -> None:
+    profiler = make_profiler(backend, optimizer=3.5)
+    reason = f"the state of 3.5: the fake backend reads no optimizers; {advice}"
     assert said(profiler, "training_memory") == (140, "partial", (reason,), "")
     assert said(profiler, "training_memory_parts")[1:3] == ("partial", (reason,))
 
