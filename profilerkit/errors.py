@@ -295,15 +295,22 @@ def explain_missing_step(error: BaseException) -> str:
 
 
 def by_likeness(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names, the most similar to ``name`` first."""
-    import difflib  # only an error needs it
+    """Return the names, the most similar to ``name`` first; before them those that have all of its words.
+
+    >>> by_likeness("plugin_functions", ["plugin_options", "plugin_profiler_functions"])
+    ['plugin_profiler_functions', 'plugin_options']
+    """
+    import difflib  # only an error needs them
+    import re
 
     lowered = str(name).lower()
+    words = set(re.split(r"[\W_]+", lowered))
 
-    def similarity(other: str) -> float:
-        return difflib.SequenceMatcher(None, lowered, other.lower()).ratio()
+    def measure(other: str) -> tuple[bool, float, str]:
+        lacks_words = not words.issubset(re.split(r"[\W_]+", other.lower()))
+        return lacks_words, -difflib.SequenceMatcher(None, lowered, other.lower()).ratio(), other
 
-    return sorted(dict.fromkeys(names), key=lambda other: (-similarity(other), other))
+    return sorted(dict.fromkeys(names), key=measure)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

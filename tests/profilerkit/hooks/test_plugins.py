@@ -29,12 +29,17 @@ def test_profilerkits_own_objects_come_through_the_hooks() -> None:
     assert "torch" in [backend.name for backend in backends()]
 
 
-def test_a_misspelt_hook_is_reported_with_the_nearest(install: Any) -> None:
-    install("typo", "my-typos", profilerkit_backend=make_offering())
-    message = (
-        "plugin 'typo' of my-typos 1.0 has a hook 'profilerkit_backend' that does not exist; did you mean "
-        "'profilerkit_backends'?"
-    )
+@pytest.mark.parametrize(
+    ("hook", "meant"),
+    [
+        ("profilerkit_backend", "profilerkit_backends"),
+        ("profilerkit_functions", "profilerkit_profiler_functions"),  # it has all words; profilerkit_options is shorter
+        ("profilerkit_keys", "profilerkit_status_keys"),
+    ],
+)
+def test_a_misspelt_hook_is_reported_with_the_nearest(hook: str, meant: str, install: Any) -> None:
+    install("typo", "my-typos", **{hook: make_offering()})
+    message = f"plugin 'typo' of my-typos 1.0 has a hook {hook!r} that does not exist; did you mean {meant!r}?"
     with pytest.warns(PluginWarning, match=re.escape(message)):
         manager()
 
