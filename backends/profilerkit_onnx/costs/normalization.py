@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.costs import elementwise, normalization, reduction
+from profilerkit.costs import activation, elementwise, normalization, reduction
 
 from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
@@ -26,6 +26,14 @@ def layer_norm(call: NodeCall) -> Cost:
 def group_norm(call: NodeCall) -> Cost:
     """With scale and shift, which every call has."""
     return normalization.normalize(call.inputs[0].numel)
+
+
+@register_op_cost("com.microsoft::GroupNorm")
+def group_norm_and_activation(call: NodeCall) -> Cost:
+    """With scale and shift, which every call has, and a SiLU if ``activation`` is 1."""
+    elements = call.inputs[0].numel
+    cost = normalization.normalize(elements)
+    return cost.plus(activation.silu(elements)) if call.attribute("activation", 0) == 1 else cost
 
 
 @register_op_cost("MeanVarianceNormalization")
