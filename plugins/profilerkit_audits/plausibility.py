@@ -23,15 +23,16 @@ LOW_PRECISION = 16
 #: FLOPs that no accelerator of today exceeds in a second at any precision.
 ACCELERATOR_FLOPS = 5e16
 #: Metrics that are plausible only above zero: a model with a zero is most often a model that was not counted.
-_NONZERO = ("macs", "flops", "total_params", "memory_footprint")
+_NONZERO = ("macs", "flops", "memory_footprint")
 
 
 def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
     """Return why values of a report are not plausible, a sentence each; no sentence if all values are plausible.
 
     A zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a throughput
-    without a batch size are not plausible. ``device`` and ``dtype`` were stated for the timed run, or are None: if the
-    report does not show the device or the dtype either, the higher ceiling counts.
+    without a batch size are not plausible. A model may have no parameters, and then FLOPs without MACs. ``device`` and
+    ``dtype`` were stated for the timed run, or are None: if the report does not show the device or the dtype either,
+    the higher ceiling counts.
     """
     flags = [*_flag_zeros(report), *_flag_speed(report, device, dtype)]
     if report.get("throughput") is not None and report.batch_size is None:
@@ -40,11 +41,16 @@ def find_flags(report: Report, device: str | None = None, dtype: str | None = No
 
 
 def _flag_zeros(report: Report) -> Iterator[str]:
-    """Yield the counts and the times that are zero."""
+    """Yield the counts and the times that are zero.
+
+    A resize or a Fourier transform has no parameters, and does no multiply-accumulates; it does have FLOPs.
+    """
+    has_other_work = report.get("total_params") == 0 and bool(report.get("flops"))
     for name, record in report.statuses.items():
         value = record.value
         is_zero = is_number(value) and not value
-        if name in _NONZERO and is_zero and record.completeness is Completeness.COMPLETE:
+        is_possible = name not in _NONZERO or (name == "macs" and has_other_work)
+        if is_zero and not is_possible and record.completeness is Completeness.COMPLETE:
             yield f"{name}: it is 0, and is reported as complete"
         if isinstance(value, Measurement) and value.median <= 0:
             yield f"{name}: its median is {value.median!r}, and no measurement is zero or less"

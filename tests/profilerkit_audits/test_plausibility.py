@@ -39,6 +39,15 @@ def test_a_zero_is_flagged_unless_something_is_said_to_be_missing(fine: Report) 
     assert find_flags(with_value(fine, "macs", 0, completeness=Completeness.PARTIAL)) == ()
 
 
+def test_a_model_without_parameters_may_do_no_macs_but_some_work(fine: Report) -> None:
+    """A resize, or a Fourier transform; a model of which nothing at all is counted was most often not seen."""
+    resize = with_value(with_value(fine, "total_params", 0), "macs", 0)
+    assert find_flags(resize) == ()
+    assert find_flags(with_value(resize, "flops", 0)) == tuple(
+        f"{name}: it is 0, and is reported as complete" for name in ("macs", "flops")
+    )
+
+
 def test_a_time_of_zero(fine: Report) -> None:
     (flag,) = find_flags(with_value(fine, "execution_time", Measurement((0.0, 0.0, 0.0))))
     assert flag == "execution_time: its median is 0.0, and no measurement is zero or less"
