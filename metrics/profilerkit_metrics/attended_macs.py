@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any, ClassVar
 
@@ -65,9 +66,11 @@ class ComputeAttendedMacs(ProfilerFunction):
         return Noted(count, "; ".join(describe_modes(trace)))
 
 
+#: The operators of attention by their names: "torch_attn._varlen_attn" as well.
+_ATTENTION = re.compile("attention|attn", re.IGNORECASE)
 #: The way of counting attention, by whether it has a mask, and whether the attended scores are known.
 _MODES = {
-    (False, True): "causal attention of {}: what it attends to",
+    (False, True): "causal or windowed attention of {}: what it attends to",
     (True, True): "attention of {} under masks of known values, such as windows: what they leave",
     (True, False): "attention of {} under a mask of unknown values: in full",
     (False, False): "attention of {} without a mask: in full",
@@ -76,7 +79,7 @@ _MODES = {
 
 def describe_modes(trace: ModelTrace) -> list[str]:
     """Return in words how many operators of attention count in which way."""
-    attention = [op for op in trace.operators if op.macs and "attention" in op.operator.lower()]
+    attention = [op for op in trace.operators if op.macs and _ATTENTION.search(op.operator)]
     numbers = Counter((op.is_masked, op.attended_macs is not None) for op in attention)
     texts = [text.format(format_count(numbers[mode], "operator")) for mode, text in _MODES.items() if numbers[mode]]
     return texts or ["no operator is attention; where it is written as products, it counts in full"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ class Attention(nn.Module):
         return nn.functional.scaled_dot_product_attention(query, key, key, **self.options)
 
 
+WINDOW_NOTE = "causal or windowed attention of 1 operator: what it attends to"
+
+
 def make_report(model: nn.Module, length: int = 5, keys: int = 5) -> Any:
     inputs = torch.randn(2, 3, length, 8), torch.randn(2, 3, keys, 8)
     return profile(model, inputs, metrics=["macs", "attended_macs"])
@@ -36,7 +40,77 @@ def test_causal_attention_up_to_the_diagonal(length: int, keys: int, attended: i
     assert report["macs"] == 2 * 3 * length * keys * 16
     assert report["attended_macs"] == 2 * 3 * attended * 16
     assert report.status("attended_macs").completeness is Completeness.COMPLETE
-    assert report.status("attended_macs").note == "causal attention of 1 operator: what it attends to"
+    assert report.status("attended_macs").note == WINDOW_NOTE
+
+
+def count_by_hand(length: int, keys: int, left: int, right: int) -> int:
+    """Return how many of L x S scores lie in the window, the last query beside the last key; -1 for no limit."""
+    places = [(key - (keys - length), query) for query in range(length) for key in range(keys)]
+    return sum((left < 0 or at >= query - left) and (right < 0 or at <= query + right) for at, query in places)
+
+
+class Kernel(nn.Module):
+    """A kernel whose heads come after the length: two samples, three heads of eight."""
+
+    def __init__(self, arguments: Any, **options: Any) -> None:
+        super().__init__()
+        self.arguments, self.options = arguments, options
+
+    def forward(self, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        function, arguments = self.arguments
+        return function(query, key, key, *arguments, **self.options)[0]  # type: ignore[no-any-return]
+
+
+LENGTHS = [(5, 5), (4, 7), (7, 4), (1, 6)]
+WINDOWS = [(-1, 0), (1, 0), (2, 1), (0, -1), (9, 9), (-1, -1)]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(("length", "keys"), LENGTHS)
+@pytest.mark.parametrize("form", ["dense", "samples one after the other"])
+def test_kernels_with_the_heads_last(form: str, length: int, keys: int, window: tuple[int, int]) -> None:
+    """Heads are no length; 16 MACs for each score in the window, in two samples of three heads."""
+    is_dense = form == "dense"
+    ends = (None, None) if is_dense else tuple(torch.tensor([0, n, 2 * n], dtype=torch.int32) for n in (length, keys))
+    shapes = ((2, length), (2, keys)) if is_dense else ((2 * length,), (2 * keys,))
+    arguments = (*ends, length, keys, 0.0, False, False)
+    model = Kernel(
+        (torch.ops.aten._flash_attention_forward, arguments), window_size_left=window[0], window_size_right=window[1]
+    )
+    inputs = tuple(torch.randn(*shape, 3, 8) for shape in shapes)
+    report = profile(model, inputs, metrics=["macs", "attended_macs"])
+    assert report["macs"] == 2 * 3 * length * keys * 16
+    assert report["attended_macs"] == 2 * 3 * count_by_hand(length, keys, *window) * 16
+    whole, part = "attention of 1 operator without a mask: in full", WINDOW_NOTE
+    assert report.status("attended_macs").note == (whole if window == (-1, -1) else part)
+
+
+@pytest.mark.parametrize("length", [5, 2])
+def test_causal_kernels_with_the_heads_last(length: int) -> None:
+    """The flag of flash attention ends at the last key; the first type of efficient attention begins at the first."""
+    flash = (torch.ops.aten._flash_attention_forward, (None, None, length, 5, 0.0, True, False))
+    first, last = ((torch.ops.aten._efficient_attention_forward, (*(None,) * 5, 0.0, kind)) for kind in (1, 2))
+    triangle = length * (length + 1) // 2
+    before = length * (5 - length)  # keys that every query attends to
+    for kernel, attended in ((flash, triangle + before), (first, triangle), (last, triangle + before)):
+        inputs = torch.randn(2, length, 3, 8), torch.randn(2, 5, 3, 8)
+        report = profile(Kernel(kernel), inputs, metrics=["attended_macs"])
+        assert report["attended_macs"] == 2 * 3 * attended * 16
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_attention_of_varying_lengths(window: tuple[int, int]) -> None:
+    varlen = pytest.importorskip("torch.nn.attention.varlen").varlen_attn
+    if "window_size" not in inspect.signature(varlen).parameters:
+        pytest.skip("this torch knows no windows")
+
+    def attend(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        starts = torch.tensor([0, 5, 10], dtype=torch.int32)
+        return varlen(x, x, x, starts, starts, 5, 5, window_size=window)  # type: ignore[no-any-return]
+
+    report = profile(Call(attend), torch.randn(10, 3, 8), metrics=["macs", "attended_macs"])
+    assert report["macs"] == 2 * 3 * 25 * 16
+    assert report["attended_macs"] == 2 * 3 * count_by_hand(5, 5, *window) * 16
 
 
 def test_without_a_mask_it_is_all() -> None:

@@ -68,7 +68,7 @@ def test_attention_may_count_as_attended() -> None:
     assert attended.value.median == pytest.approx(2 * 110 / 1000)
     assert full.note.endswith("attention counts in full")
     assert attended.note.endswith(
-        "; causal attention of 1 operator: what it attends to; "
+        "; causal or windowed attention of 1 operator: what it attends to; "
         "attention of 1 operator under a mask of unknown values: in full"
     )
 

@@ -188,10 +188,15 @@ def name_arguments(formula: Formula, func: Any, args: tuple[Any, ...], kwargs: d
     """Return the arguments of an operator's call in the form that its formula takes."""
     if id(formula) not in _by_name:
         return args, kwargs
-    names = [_NAMES.get(argument.name, argument.name) for argument in read_schema(func).arguments]
-    named = {**dict(zip(names, args, strict=False)), **kwargs}
+    named = name_by_schema(func, args, kwargs)
     named.pop("out", None)  # an output of the forward pass, in gradients: formulas get their own output by this name
     return (), named
+
+
+def name_by_schema(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an operator's call by the names that formulas have for them."""
+    names = [_NAMES.get(argument.name, argument.name) for argument in read_schema(func).arguments]
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def register_existing(formula: Formula, *names: str) -> None:

@@ -1,4 +1,4 @@
-"""How much of the work of attention a mask leaves: by its values, or by its shape if it is causal."""
+"""How much work of attention is left: by the values of a mask, or by lengths if it is causal or in a window."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..compat.operators import read_schema
+from ..costs.registry import name_by_schema
 from .operator_facts import OperatorCall
 
 if TYPE_CHECKING:
@@ -15,22 +16,71 @@ if TYPE_CHECKING:
 
 __all__ = ["count_attended_macs", "count_macs_under_mask", "is_masked"]
 
-_MASKS = ("attn_mask", "attn_bias", "bias")
+#: The masks that are tensors, by the names that cost formulas have for them.
+_MASKS = ("attn_mask", "bias")
+#: The kernels whose heads come after the length. Their diagonal ends at the last query and the last key.
+_HEADS_LAST = ("aten::_flash_attention_", "aten::_efficient_attention_", "torch_attn::", "flash_attn::")
+#: ``custom_mask_type`` of a diagonal that begins at the first query and the first key.
+_FROM_FIRST = 1
+
+
+# Causal attention and windows: by lengths -----------------------------------------------------------------------------
 
 
 def count_attended_macs(call: OperatorCall, macs: int) -> int | None:
-    """Return the multiply-accumulates of the scores that a causal mask leaves; None where the operator has none.
+    """Return the multiply-accumulates of the scores that a causal mask or a window leaves; None where neither is given.
 
-    As torch has it, the query at place i attends to the keys up to place i.
+    As torch has it, the query at place i attends to the keys up to place i, and in a window to so many keys to the left
+    and right of it. Samples that lie one after the other count as padded to the longest, as in their cost.
     """
     arguments = _name_arguments(call)
-    query, key = arguments.get("query"), arguments.get("key")
-    if not arguments.get("is_causal") or query is None or key is None or not macs:
+    left, right = _find_window(arguments)
+    if not macs or "query" not in arguments or "key" not in arguments or (left is None and right is None):
         return None
-    length, keys = int(query.shape[-2]), int(key.shape[-2])
-    triangle = min(length, keys)
-    attended = triangle * (triangle + 1) // 2 + (length - triangle) * keys
+    name = read_schema(call.func).name
+    length, keys = _find_lengths(name, arguments)
+    ends_at_last = name.startswith(_HEADS_LAST) and arguments.get("custom_mask_type") != _FROM_FIRST
+    place = keys - length if ends_at_last else 0  # of the first query among the keys
+    attended = length * keys if right is None else _count_up_to(place + right, length, keys)
+    if left is not None:
+        attended -= _count_up_to(place - left - 1, length, keys)
     return macs * attended // (length * keys)
+
+
+def _find_window(arguments: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Return how many keys to the left and to the right of its own a query attends to; None for all of them."""
+    pair = arguments.get("window_size")
+    left, right = pair if isinstance(pair, (list, tuple)) else (None, None)
+    left, right = arguments.get("window_size_left", left), arguments.get("window_size_right", right)
+    if arguments.get("is_causal") or arguments.get("causal") or arguments.get("custom_mask_type"):
+        right = 0
+    return (None if left is None or left < 0 else left), (None if right is None or right < 0 else right)
+
+
+def _find_lengths(name: str, arguments: dict[str, Any]) -> tuple[int, int]:
+    """Return the numbers of queries and keys of a sample: of the longest, if samples lie one after the other."""
+    max_q, max_k = arguments.get("max_q"), arguments.get("max_k")
+    if arguments.get("cum_seq_q") is not None and max_q is not None and max_k is not None:
+        return int(max_q), int(max_k)
+    dimension = -3 if name.startswith(_HEADS_LAST) else -2
+    return int(arguments["query"].shape[dimension]), int(arguments["key"].shape[dimension])
+
+
+def _count_up_to(offset: int, length: int, keys: int) -> int:
+    """Return the number of scores whose key is at most ``offset`` places after the place of the query.
+
+    Query i has ``min(i + offset + 1, keys)`` of them, and none if that is negative.
+    """
+
+    def add_up(rows: int) -> int:
+        """Return the sum of ``min(row, keys)`` over the rows from 1 on."""
+        triangle = min(max(rows, 0), keys)
+        return triangle * (triangle + 1) // 2 + max(rows - keys, 0) * keys
+
+    return add_up(length + offset) - add_up(offset)
+
+
+# Masks that are tensors: by their values ------------------------------------------------------------------------------
 
 
 def is_masked(call: OperatorCall) -> bool:
@@ -58,15 +108,6 @@ def count_macs_under_mask(call: OperatorCall, macs: int, values: KnownValues) ->
     return macs * int(values.run(_count_scores_left, (mask,), {})) // mask.numel()
 
 
-def _name_arguments(call: OperatorCall) -> dict[str, Any]:
-    """Return the arguments of an attention operator by name; none of another operator."""
-    schema = read_schema(call.func)
-    if "attention" not in schema.name:
-        return {}
-    names = [argument.name for argument in schema.arguments]
-    return {**dict(zip(names, call.args, strict=False)), **call.kwargs}
-
-
 def _list_masks(arguments: dict[str, Any]) -> list[torch.Tensor]:
     return [arguments[name] for name in _MASKS if isinstance(arguments.get(name), torch.Tensor)]
 
@@ -74,3 +115,12 @@ def _list_masks(arguments: dict[str, Any]) -> list[torch.Tensor]:
 def _count_scores_left(mask: torch.Tensor) -> int:
     attended = mask if mask.dtype is torch.bool else mask > torch.finfo(mask.dtype).min
     return int(attended.sum())
+
+
+# Both -----------------------------------------------------------------------------------------------------------------
+
+
+def _name_arguments(call: OperatorCall) -> dict[str, Any]:
+    """Return the arguments of an attention operator by the names of cost formulas; none of another operator."""
+    name = read_schema(call.func).name
+    return name_by_schema(*call) if "attention" in name or name.startswith(_HEADS_LAST) else {}
