@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
@@ -24,12 +25,21 @@ def make_unfinished_error(output: Any) -> InputError:
     """Return the error for a model that returns a generator, a coroutine or the like."""
     if isinstance(output, (GeneratorType, CoroutineType)):
         output.close()
-    is_async = isinstance(output, CoroutineType) or "async" in type(output).__name__
-    how = "asyncio.run(model(x))" if is_async else "list(model(x))"
     return InputError(
         f"the model returned a {type(output).__name__}, and its work is done only when that is read; give a function "
-        f"that does it: call=lambda model, x: {how}"
+        f"that does it: call=lambda model, x: {_advise(output)}"
     )
+
+
+def _advise(output: Any) -> str:
+    """Return an expression that does the work of an output of ``model(x)``."""
+    if isinstance(output, CoroutineType):
+        return "asyncio.run(model(x))"
+    if isinstance(output, AsyncGeneratorType):
+        return "asyncio.run(read(model, x)), where read is an 'async def' with 'async for' over model(x)"
+    if hasattr(type(output), "__await__"):  # asyncio.run takes coroutines alone
+        return "asyncio.run(read(model, x)), where read is an 'async def' with 'await model(x)'"
+    return "model(x).result()" if isinstance(output, Future) else "list(model(x))"
 
 
 def require_finished(output: Any) -> Any:
