@@ -12,7 +12,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from profilerkit import InputError, ModelInputs
 
-from ..model.arrays import ArrayTree, make_struct, name_path
+from ..model.array_trees import ArrayTree, name_path
+from ..model.arrays import make_struct
 from ..model.subject import Leaf
 
 __all__ = ["Shardings", "list_weight_shardings", "make_whole", "read_shardings"]

@@ -11,7 +11,8 @@ import jax
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
 
-from .arrays import ArrayTree, is_array, is_float, make_struct
+from .array_trees import ArrayTree
+from .arrays import is_array, is_float, make_struct
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["Function", "bind_call", "compile_function", "is_trained", "list_arrays", "make_forward", "make_step"]

@@ -11,7 +11,8 @@ import jax
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .arrays import ArrayTree, is_float
+from .array_trees import ArrayTree
+from .arrays import is_float
 from .marked_classes import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 

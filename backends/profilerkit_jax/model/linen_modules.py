@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from flax import linen
 
-from .arrays import ArrayTree
+from .array_trees import ArrayTree
 from .jax_model import JaxModel
 from .scope_names import Marks
 from .subject import UNMET, Leaf, Pass, Subject
