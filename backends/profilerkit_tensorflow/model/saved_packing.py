@@ -22,7 +22,7 @@ from .kinds import (
     list_own_states,
     name_own_weights,
 )
-from .weights import identify
+from .stored_variables import identify
 
 __all__ = ["UNPACKING", "SavedPacking", "read_packing"]
 

@@ -1,8 +1,7 @@
-"""The weights of a model, and facts about one: its identity, its size, and whether training changes it."""
+"""The weights of a model: the variables that are its parameters, and those of them that training changes."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
@@ -11,35 +10,13 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_layer_class
-from profilerkit.backend_kit.keras_layers import flat_layers
-from profilerkit.backend_kit.keras_variables import lacks_weights
 
 from ..compat.saved_models import is_saved_model
-from ..compat.variables import find_whole_variable
 from ..untouched.held_state import HeldState, Visit
-from .kinds import (
-    find_id,
-    find_stored_variable,
-    holds_random_state,
-    is_function,
-    keras_variable_classes,
-    list_layers,
-    name_own_weights,
-    read_weight_list,
-)
+from .kinds import find_id, holds_random_state, keras_variable_classes, name_own_weights, read_weight_list
+from .stored_variables import identify
 
-__all__ = [
-    "ModelParts",
-    "count_bytes",
-    "count_elements",
-    "describe_unmade_weights",
-    "identify",
-    "list_trainable_variables",
-    "list_weights",
-]
-
-# Parameters of a model: variables of its Keras layers, and variables beside them --------------------------------------
-
+__all__ = ["ModelParts", "list_trainable_variables", "list_weights"]
 
 #: Classes whose variables are no parameters, by their packages.
 _NO_PARAMETERS = {
@@ -71,6 +48,29 @@ def list_weights(model: Any) -> list[Any]:
 def _list_variables(holder: Any) -> list[Any]:
     variables = getattr(holder, "variables", ())
     return list(variables() if callable(variables) else variables)
+
+
+def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
+    """Return the variables that training changes.
+
+    A Keras model lists them; of the variables of modules and saved models, and of captures of functions, they are the
+    variables marked as trainable. ``layers`` are the model's layers, the model itself first.
+    """
+    named = list(layers)
+    model = named[0][1]
+    if is_any_keras(model):
+        return read_weight_list(model, "trainable_weights")
+    variables = [variable for _, layer in named for _, variable in name_own_weights(layer)]
+    frozen = {identify(v) for _, layer in named for v in _list_frozen(layer)}
+    distinct = {identify(variable): variable for variable in (*variables, *captured)}
+    return [variable for key, variable in distinct.items() if variable.trainable and key not in frozen]
+
+
+def _list_frozen(layer: Any) -> Iterator[Any]:
+    """Yield the variables that a Keras layer inside another kind of model lists as not trainable."""
+    if is_any_keras(layer):
+        trained = set(map(identify, read_weight_list(layer, "trainable_weights")))
+        yield from (variable for variable in read_weight_list(layer, "weights") if identify(variable) not in trained)
 
 
 class ModelParts(HeldState):
@@ -119,70 +119,3 @@ def _list_loaded_classes() -> Iterator[type]:
     for package, names in _NO_PARAMETERS.items():
         if package in sys.modules:
             yield from (attrgetter(name)(sys.modules[package]) for name in names)
-
-
-# Facts about a variable -----------------------------------------------------------------------------------------------
-
-
-def count_elements(variable: Any) -> int:
-    """Return how many elements a variable stores; 0 for one without a size yet."""
-    shape = tuple(variable.shape)
-    return 0 if None in shape else math.prod(int(size) for size in shape)
-
-
-def count_bytes(variable: Any) -> int:
-    """Return the bytes that a variable stores."""
-    return count_elements(variable) * int(tf.as_dtype(variable.dtype).size)
-
-
-def identify(variable: Any) -> int:
-    """Return a number that is equal for a variable, the Keras variable around it, and its copy on each device.
-
-    A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and graphs refer to the copies.
-    """
-    return id(find_whole_variable(find_stored_variable(variable)))
-
-
-def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
-    """Return the variables that training changes.
-
-    A Keras model lists them; of the variables of modules and saved models, and of captures of functions, they are the
-    variables marked as trainable. ``layers`` are the model's layers, the model itself first.
-    """
-    named = list(layers)
-    model = named[0][1]
-    if is_any_keras(model):
-        return read_weight_list(model, "trainable_weights")
-    variables = [variable for _, layer in named for _, variable in name_own_weights(layer)]
-    frozen = {identify(v) for _, layer in named for v in _frozen(layer)}
-    distinct = {identify(variable): variable for variable in (*variables, *captured)}
-    return [variable for key, variable in distinct.items() if variable.trainable and key not in frozen]
-
-
-def _frozen(layer: Any) -> Iterator[Any]:
-    """Yield the variables that a Keras layer inside another kind of model lists as not trainable."""
-    if is_any_keras(layer):
-        trained = set(map(identify, read_weight_list(layer, "trainable_weights")))
-        yield from (variable for variable in read_weight_list(layer, "weights") if identify(variable) not in trained)
-
-
-# Layers whose weights the model's first call makes --------------------------------------------------------------------
-
-
-def describe_unmade_weights(model: Any) -> str:
-    """Return in words which Keras layers have no weights before the model's first call; empty if all have theirs."""
-    inside = {id(layer): layer for outer in _keras_layers(model) for layer in flat_layers(outer)}
-    names = [layer.name for layer in inside.values() if lacks_weights(layer)]
-    if not names:
-        return ""
-    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return f"the weights of {shown}, which the first call makes: give inputs or input_shape"
-
-
-def _keras_layers(model: Any) -> list[Any]:
-    """Return the Keras layers of a model: the model itself, layers inside a module, or layers that a function names."""
-    if is_any_keras(model):
-        return [model]
-    if is_function(model):
-        return ModelParts(model).layers
-    return [layer for _, layer in list_layers(model) if is_any_keras(layer)]

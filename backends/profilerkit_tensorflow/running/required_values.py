@@ -10,7 +10,9 @@ from profilerkit import BackendFailedError, ModelFailedError, ModelInputs, Witho
 from profilerkit.backend_kit.keras_quantization import find_quantization_data
 
 from ..model.kinds import find_stored_variable, is_unbuilt
-from ..model.weights import count_elements, describe_unmade_weights, list_weights
+from ..model.stored_variables import count_elements
+from ..model.unmade_weights import describe_unmade_weights
+from ..model.weights import list_weights
 from ..trace.building import build_symbolically
 from ..trace.tracing import trace_model
 from ..untouched.preservation import preserve

@@ -19,7 +19,7 @@ from ..compat.saved_models import is_saved_model
 from ..model.kinds import is_variable
 from ..model.replicas import describe_replicas, find_strategy
 from ..model.saved_packing import SavedPacking, read_packing
-from ..model.weights import count_bytes, identify
+from ..model.stored_variables import count_bytes, identify
 from .control_flow import HANDLERS
 from .folding import Folding
 from .layer_records import layer_records

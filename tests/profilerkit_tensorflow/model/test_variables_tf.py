@@ -14,8 +14,9 @@ import tensorflow as tf
 import tf_keras
 
 from profilerkit_tensorflow import TFBackend
+from profilerkit_tensorflow.model.stored_variables import count_bytes, count_elements
 from profilerkit_tensorflow.model.structure import fingerprint
-from profilerkit_tensorflow.model.weights import ModelParts, count_bytes, count_elements, list_weights
+from profilerkit_tensorflow.model.weights import ModelParts, list_weights
 from profilerkit_tensorflow.untouched.held_state import HeldState
 
 #: Dense of 4 x 3 + 3, then scale, shift and two statistics for each of 3: the statistics are not trained.
