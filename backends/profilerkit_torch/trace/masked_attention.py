@@ -40,10 +40,10 @@ def count_attended_macs(call: OperatorCall, macs: int) -> int | None:
     name = read_schema(call.func).name
     length, keys = _find_lengths(name, arguments)
     ends_at_last = name.startswith(_HEADS_LAST) and arguments.get("custom_mask_type") != _FROM_FIRST
-    place = keys - length if ends_at_last else 0  # of the first query among the keys
-    attended = length * keys if right is None else _count_up_to(place + right, length, keys)
+    first = keys - length if ends_at_last else 0  # the place of the first query among the keys
+    attended = length * keys if right is None else _count_up_to(first + right, length, keys)
     if left is not None:
-        attended -= _count_up_to(place - left - 1, length, keys)
+        attended -= _count_up_to(first - left - 1, length, keys)
     return macs * attended // (length * keys)
 
 
