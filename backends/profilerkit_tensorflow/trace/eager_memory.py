@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from ..compat.eager_runs import identify_tensor
 from .eager_operators import VIEWS
-from .values import count_tensor_bytes, static_shape
+from .tensors import count_tensor_bytes, static_shape
 
 __all__ = ["EagerLiveBytes"]
 

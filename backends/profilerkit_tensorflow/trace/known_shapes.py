@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from ..compat.graphs import FuncGraph, copy_handle_data, copy_operator
 from .folding import Folding
-from .values import PartialShape, Value, common_shape
+from .tensors import PartialShape, common_shape
+from .values import Value
 
 __all__ = ["Specialized", "note_elements", "read_shape"]
 

@@ -27,7 +27,8 @@ from .memory import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
 from .program import Program, ProgramInput
-from .values import Executed, Tensor, Value, count_tensor_bytes, static_shape
+from .tensors import Tensor, count_tensor_bytes, static_shape
+from .values import Executed, Value
 from .walk import Walk
 
 __all__ = ["count_program_macs", "observe_run", "trace_of_program"]

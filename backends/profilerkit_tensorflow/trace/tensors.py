@@ -1,0 +1,78 @@
+"""Tensors, as far as they are known before the model runs: their shapes, dtypes and bytes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+import tensorflow as tf
+
+__all__ = [
+    "PartialShape",
+    "Tensor",
+    "common_shape",
+    "count_tensor_bytes",
+    "is_more_known",
+    "static_shape",
+]
+
+#: The dimensions of a tensor, None for an unknown one; None if even their number is unknown.
+PartialShape: TypeAlias = "tuple[int | None, ...] | None"
+
+
+class Tensor(NamedTuple):
+    """The known facts about one tensor that an operator reads or makes.
+
+    Attributes:
+        number: Its number among all tensors of a run.
+        shape: Its shape, as far as it is known.
+        dtype: The name of its dtype.
+    """
+
+    number: int
+    shape: PartialShape
+    dtype: str
+
+    @property
+    def bytes(self) -> int:
+        """Its bytes, as `count_tensor_bytes` has them."""
+        return count_tensor_bytes(self.shape, self.dtype)
+
+    @property
+    def is_unsized(self) -> bool:
+        """Whether its bytes are unknown; handles, variants and strings have none that could be known."""
+        has_bytes = self.dtype not in ("resource", "variant", "string")
+        return has_bytes and (self.shape is None or (None in self.shape and 0 not in self.shape))
+
+
+def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:
+    """Return the bytes of a tensor: 0 if its shape is not known, and for a handle or a variant."""
+    if shape is None:
+        return 0
+    sizes = [size for size in shape if size is not None]
+    return prod(sizes) * _count_element_bytes(dtype) if len(sizes) == len(shape) else 0
+
+
+def _count_element_bytes(dtype: str) -> int:
+    """Return the bytes of an element in memory: a text's are its object's bytes, and 2 or 4 bits take a whole byte."""
+    return 24 if dtype == "string" else int(tf.as_dtype(dtype).size)
+
+
+def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
+    """Return the shape with the dimensions that two shapes agree about; the others are None."""
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(size if size == second else None for size, second in zip(one, other, strict=True))
+
+
+def is_more_known(shape: PartialShape, other: PartialShape) -> bool:
+    """Return whether a shape has a dimension that is unknown in another."""
+    if other is None or shape is None:
+        return other is None and shape is not None
+    return any(size is not None and second is None for size, second in zip(shape, other, strict=False))
+
+
+def static_shape(tensor: Any) -> PartialShape:
+    """Return a tensor's shape as far as the graph knows it."""
+    shape = tensor.shape
+    return None if shape.rank is None else tuple(shape.as_list())
