@@ -1,4 +1,4 @@
-"""One step of a training loop: its layers, its optimizer, and the memory that the devices' allocators report."""
+"""One step of a training loop: the seconds of its layers and of its optimizer, and the memory of its phases."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..compat.modules import hook_after_calls
 from ..model.inventory import Inventory
-from ..running.devices import memory_reader
 from ..running.timed_passes import synchronize
 from .clocks import EventClock, HostClock
 from .optimizer_steps import OptimizerSteps, Stretch
+from .phase_memory import PhaseMemory
 from .timed_calls import TimedRun, sum_inner_calls
 from .timer import SECOND_GRADIENTS, TorchLayerTimer
 
-__all__ = ["PhaseMemory", "TorchStepRecorder"]
+__all__ = ["TorchStepRecorder"]
 
-#: The times of the last calls of the model are kept, so many.
+#: How many of the last calls of the model have their times kept.
 _KEPT = 1000
 _TOO_MANY = "the model was called more than {} times in a step: so many times are not kept"
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
@@ -39,10 +39,13 @@ class TorchStepRecorder(StepRecorder):
     ``clock`` is for tests; without it the model's device decides.
     """
 
-    # The state at the begin of a step: set by `begin`, which is called before `end`.
+    # The state at the beginning of a step: set by `begin`, which is called before `end`.
+    #: The model's devices that run beside the host.
     _devices: Sequence[torch.device]
+    #: The calls of the model in earlier steps that are still kept, and how many were ever begun.
     _earlier_runs: set[TimedRun]
     _earlier_count: int
+    #: The clock's reading.
     _began: Any
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
@@ -65,7 +68,10 @@ class TorchStepRecorder(StepRecorder):
         return TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
 
     def begin(self) -> None:
-        """Begin to measure a step."""
+        """Add the hooks, and note the state from which the step is measured.
+
+        The clock is read last, so that adding hooks is no part of the step.
+        """
         used = {tensor.device for tensor in Inventory(self._model).tensors}
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
         self._memory = PhaseMemory(self._devices)
@@ -79,7 +85,11 @@ class TorchStepRecorder(StepRecorder):
         self._began = self._timer.clock.read()
 
     def end(self) -> StepRecord:
-        """End the step, take all hooks away, and return its seconds."""
+        """End the step, take all hooks away, and return its seconds.
+
+        A step of more calls than are kept has no forward and no backward seconds: a sum of the last calls would pass
+        for the whole.
+        """
         clock = self._timer.clock
         try:
             synchronize(*self._devices)
@@ -96,8 +106,11 @@ class TorchStepRecorder(StepRecorder):
         if self._timer.count_begun() - self._earlier_count > _KEPT:
             self._has_lost_calls = True
             return record
+        return self._add_calls(record)
+
+    def _add_calls(self, record: StepRecord) -> StepRecord:
+        """Return the record of a step with the seconds of the calls that the user's own code made in it."""
         runs = [run for run in self._timer.runs() if run not in self._earlier_runs]
-        # The calls that the user's own code made.
         calls = [call for run in runs for call in sum_inner_calls(run) if call.call.outer is None]
         has_backward = any(run.has_backward for run in runs) and not self._timer.has_second_gradients
         return replace(
@@ -153,6 +166,8 @@ class TorchStepRecorder(StepRecorder):
         if self._memory.is_told:
             stack.callback(self._model.register_forward_hook(self._note_end).remove)
 
+    # Hooks, in torch's form -------------------------------------------------------------------------------------------
+
     def _note_call(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if module is self._model:
             self._note_inputs(module, args, kwargs)
@@ -169,39 +184,3 @@ def _sum_seconds(stretches: Iterable[Stretch], clock: HostClock | EventClock) ->
     """Return the seconds of all stretches together."""
     seconds = (clock.seconds([stretch.begin, stretch.end]) for stretch in stretches)
     return sum(end - begin for begin, end in seconds)
-
-
-# The memory of each phase ---------------------------------------------------------------------------------------------
-
-
-class PhaseMemory:
-    """The bytes allocated at the end of each phase, on all devices that report them together; nothing if none does.
-
-    An allocator only knows the highest peak so far, and a reset would change the user's process: so a phase has a peak
-    only if it is higher than all earlier ones. The peak of several devices is the sum of their own peaks.
-    """
-
-    def __init__(self, devices: Iterable[torch.device] = ()) -> None:
-        #: Bytes, by the name of the phase with ``_end`` or ``_peak`` behind it.
-        self.figures: dict[str, int] = {}
-        readers = [(memory_reader(device), device) for device in devices]
-        self._readers = [(reader, device) for reader, device in readers if reader is not None]
-        self._peak = self._add_up("max_memory_allocated")
-
-    @property
-    def is_told(self) -> bool:
-        """Whether a device reports its memory."""
-        return bool(self._readers)
-
-    def note(self, phase: str) -> None:
-        """Note the bytes allocated at the end of a phase, and its peak."""
-        if not self._readers:
-            return
-        self.figures[f"{phase}_end"] = self._add_up("memory_allocated")
-        peak = self._add_up("max_memory_allocated")
-        if peak > self._peak:
-            self.figures[f"{phase}_peak"] = self._peak = peak
-
-    def _add_up(self, figure: str) -> int:
-        """Return the bytes of all devices by a function of the allocators."""
-        return sum(int(getattr(reader, figure)(device)) for reader, device in self._readers)
