@@ -31,9 +31,10 @@ from ..model.weights import list_constants, list_weights
 from ..untouched.settings import SETTINGS
 from .control_flow import HANDLERS
 from .frames import Context, Frames
-from .layers import count_whole_layers, list_calls, order_types
+from .layers import list_calls, order_types
 from .values import Executed, Value
 from .walk import Handler, Walk
+from .whole_layers import count_whole_layers
 
 __all__ = ["Traced", "make_trace", "trace_model", "trace_pass", "trace_step", "walk_pass"]
 
