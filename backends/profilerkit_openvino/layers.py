@@ -27,6 +27,7 @@ __all__ = ["Layers", "find_layers", "name_model"]
 
 #: The name that TensorFlow's converter gives every model.
 _OF_TENSORFLOW = "TensorFlow_Frontend_IR"
+#: The name that torch's converter gives an operator inside of a layer; the group is the layer's path.
 _TORCH = re.compile(r"__module\.([^/]+)/")
 #: The names that torch's converter gives the operators of the model itself.
 _ROOT = re.compile(r"(aten|prim|quantized|torchvision)::")
@@ -63,23 +64,52 @@ def find_layers(model: Any) -> Layers:
     """Return the layers of the nodes of a model, in the order in which they run."""
     nodes = model.get_ordered_ops()
     is_of_keras = model.get_friendly_name() == _OF_TENSORFLOW
-    told = _read_keras_names(nodes) if is_of_keras else [_read_name(node.get_friendly_name()) for node in nodes]
-    placed = _ask_readers(nodes, told)
+    named = _read_keras_names(nodes) if is_of_keras else [_read_name(node.get_friendly_name()) for node in nodes]
+    layers = _ask_readers(nodes, named)
+    # The names of Keras' calls have numbers already.
+    chains = [(ROOT, *around) for around in layers] if is_of_keras else _number_calls(nodes, named, layers)
+    types = name_types(name_model(model), _list_typed(nodes, layers), with_containers=True)
+    return Layers(chains, types, _count_unnamed(nodes, named))
+
+
+# The calls and types of layers that are found -------------------------------------------------------------------------
+
+
+def _number_calls(
+    nodes: Sequence[Any], named: Sequence[_Around | None], layers: Sequence[_Around]
+) -> list[tuple[Scope, ...]]:
+    """Return the calls that each node is in, the model's own first; passive nodes may be anywhere before readers."""
     counter = CallCounter()
-    chains, typed, unnamed = [], list[TypedOperator](), 0
-    for node, by_name, around, has_weight in zip(nodes, told, placed, find_weighted(nodes), strict=True):
+    return [
+        (ROOT, *around)
+        if node.get_type_name() in _PASSIVE
+        else counter.enter(node.get_type_name(), around, is_scoped=by_name is not None)
+        for node, by_name, around in zip(nodes, named, layers, strict=True)
+    ]
+
+
+def _list_typed(nodes: Sequence[Any], layers: Sequence[_Around]) -> Iterator[TypedOperator]:
+    """Yield the operators of which the types of layers may be."""
+    for node, around, has_weight in zip(nodes, layers, find_weighted(nodes), strict=True):
         kind = node.get_type_name()
         if kind not in _PASSIVE:
-            is_free = kind in OPERATORS.free
-            typed.append(TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=is_free))
-            unnamed += by_name is None and not is_free
-        # Keras numbers calls. Passive nodes may be anywhere before their readers.
-        if is_of_keras or kind in _PASSIVE:
-            chains.append((ROOT, *around))
-        else:
-            chains.append(counter.enter(kind, around, is_scoped=by_name is not None))
-    types = name_types(name_model(model), typed, with_containers=True)
-    return Layers(chains, types, unnamed if any(told) else 0)
+            yield TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=_is_free(kind))
+
+
+def _count_unnamed(nodes: Sequence[Any], named: Sequence[_Around | None]) -> int:
+    """Return how many operators that compute tell no layer; 0 if no node is in a layer by its name."""
+    if not any(named):
+        return 0
+    kinds = (node.get_type_name() for node, by_name in zip(nodes, named, strict=True) if by_name is None)
+    return sum(kind not in _PASSIVE and not _is_free(kind) for kind in kinds)
+
+
+def _is_free(kind: str) -> bool:
+    """Return whether an operator only moves data."""
+    return kind in OPERATORS.free
+
+
+# The layers that names tell -------------------------------------------------------------------------------------------
 
 
 def _read_name(name: str) -> _Around | None:
@@ -122,15 +152,18 @@ def _list_scoped(nodes: Sequence[Any]) -> Iterator[_ScopedNode]:
             yield _ScopedNode(node.get_friendly_name(), node.get_type_name())
 
 
-def _ask_readers(nodes: Sequence[Any], told: Sequence[_Around | None]) -> list[_Around]:
+# The layers of nodes whose names tell none ----------------------------------------------------------------------------
+
+
+def _ask_readers(nodes: Sequence[Any], named: Sequence[_Around | None]) -> list[_Around]:
     """Return the layers of each node: the layers that its name tells, or else the common layers of its readers."""
-    placed: dict[str, _Around | None] = {}
-    for node, by_name in zip(reversed(nodes), reversed(told), strict=True):  # readers run later: their layers are known
-        if by_name is None:
-            readers = [placed[target.get_node().get_name()] for target in read_consumers(node, placed)]
-            by_name = _find_common([reader for reader in readers if reader is not None])
-        placed[node.get_name()] = by_name
-    return [placed[node.get_name()] or () for node in nodes]
+    found: dict[str, _Around | None] = {}
+    for node, around in zip(reversed(nodes), reversed(named), strict=True):  # readers run later: theirs are found
+        if around is None:
+            of_readers = [found[target.get_node().get_name()] for target in read_consumers(node, found)]
+            around = _find_common([layers for layers in of_readers if layers is not None])
+        found[node.get_name()] = around
+    return [found[node.get_name()] or () for node in nodes]
 
 
 def _find_common(chains: Sequence[_Around]) -> _Around | None:
