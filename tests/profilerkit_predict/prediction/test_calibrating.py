@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -161,6 +162,22 @@ def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
     assert Calibration.of(read) == calibration
     with pytest.raises(ArgumentError, match="the device bare has no calibration to write"):
         write_toml(DeviceInfo("bare"))
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, 0.0, -1.0])
+@pytest.mark.parametrize("place", ["size", "work", "seconds"])
+def test_a_table_has_finite_numbers_above_zero(place: str, number: float) -> None:
+    """One such point would make each predicted time of the table NaN, or infinite, without a word."""
+    numbers = {"size": 8.0, "work": 1e3, "seconds": 2e-6} | {place: number}
+    bad = Point((1, numbers["size"]), numbers["work"], numbers["seconds"])
+    with pytest.raises(ArgumentError, match="table of 'product' in float32 is not one of points"):
+        EfficiencyTable("product", "float32", (Point((1, 4), 48.0, 1e-6), bad))
+
+
+@pytest.mark.parametrize("sizes", [((), ()), ((1.0,), (1.0, 2.0))])
+def test_the_points_of_a_table_have_equally_many_sizes(sizes: tuple[tuple[float, ...], ...]) -> None:
+    with pytest.raises(ArgumentError, match="with equally many sizes"):
+        EfficiencyTable("product", "float32", tuple(Point(item, 48.0, 1e-6) for item in sizes))
 
 
 @pytest.mark.parametrize(
