@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from ..compat.eager_runs import identify_tensor
 from .eager_operators import VIEWS
-from .tensors import count_tensor_bytes, static_shape
+from .tensor_facts import count_tensor_bytes, static_shape
 
 __all__ = ["EagerLiveBytes"]
 

@@ -20,7 +20,7 @@ from ..costs import OpCall, Shapes
 from .dilation import CONVOLUTIONS, TO_SPACE
 from .ownership import Owner
 from .pricing import GATHERS, HANDING_ON, SUMS, count_as_product, make_layer_operator, price
-from .tensors import Tensor, static_shape
+from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 
 __all__ = ["VIEWS", "EagerCall", "EagerOperators", "is_small", "watch_operators"]

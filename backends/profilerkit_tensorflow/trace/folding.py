@@ -16,7 +16,7 @@ from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 from profilerkit.costs import Shape
 
 from .ownership import Owner
-from .tensors import PartialShape, static_shape
+from .tensor_facts import PartialShape, static_shape
 from .values import NOT_FOLDED, Scope, Value
 
 __all__ = ["Folding", "small_value"]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from .tensors import PartialShape, Tensor
+from .tensor_facts import PartialShape, Tensor
 
 __all__ = ["LIST_WRITES", "count_scratch_bytes", "find_shared_input", "is_too_small", "list_reusable"]
 

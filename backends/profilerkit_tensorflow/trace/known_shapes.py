@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from ..compat.graphs import FuncGraph, copy_handle_data, copy_operator
 from .folding import Folding
-from .tensors import PartialShape, common_shape
+from .tensor_facts import PartialShape, common_shape
 from .values import Value
 
 __all__ = ["Specialized", "note_elements", "read_shape"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profilerkit.backend_kit.live_bytes import Step
 
 from .kernel_memory import LIST_WRITES, count_scratch_bytes, find_shared_input, is_too_small, list_reusable
-from .tensors import Tensor
+from .tensor_facts import Tensor
 from .values import Executed
 
 __all__ = ["count_constant_bytes", "find_unsized_tensors", "write_steps"]

@@ -21,7 +21,7 @@ from .departures import Departures
 from .eager_operators import EagerCall, EagerOperators, is_small, watch_operators
 from .ownership import Ownership
 from .program import ProgramInput
-from .tensors import static_shape
+from .tensor_facts import static_shape
 from .walk import Walk
 
 __all__ = ["Observation", "sum_macs"]

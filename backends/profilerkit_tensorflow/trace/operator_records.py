@@ -10,7 +10,7 @@ from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
 from ..costs.registry import COSTS
-from .tensors import PartialShape
+from .tensor_facts import PartialShape
 from .values import Executed
 
 __all__ = ["BOOKKEEPING", "count_operator_macs", "select_shown"]

@@ -18,7 +18,7 @@ from ..untouched.preservation import preserve
 from .building import build_symbolically, list_fed_types, put_back
 from .folding import small_value
 from .layers import LayerCalls
-from .tensors import PartialShape, static_shape
+from .tensor_facts import PartialShape, static_shape
 from .traced_calls import compute_loss_and_gradients, compute_traced_outputs, functions_traced_anew, quietly
 
 __all__ = ["Program", "ProgramInput", "trace_program"]

@@ -27,7 +27,7 @@ from .memory import count_constant_bytes, find_unsized_tensors, write_steps
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
 from .program import Program, ProgramInput
-from .tensors import Tensor, count_tensor_bytes, static_shape
+from .tensor_facts import Tensor, count_tensor_bytes, static_shape
 from .values import Executed, Value
 from .walk import Walk
 

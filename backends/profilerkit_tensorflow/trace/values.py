@@ -12,7 +12,7 @@ from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 
 from .ownership import Owner
-from .tensors import PartialShape, Tensor, common_shape
+from .tensor_facts import PartialShape, Tensor, common_shape
 
 __all__ = ["LOOKUPS", "NOT_FOLDED", "Executed", "Scope", "Value", "Work"]
 

@@ -20,7 +20,7 @@ from .known_shapes import Specialized, note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
 from .running_order import list_running_operators
-from .tensors import count_tensor_bytes, is_more_known, static_shape
+from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
 from .values import LOOKUPS, Executed, Scope, Value, Work
 
 __all__ = ["Handler", "Walk"]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
 from profilerkit_tensorflow.trace.memory import count_constant_bytes, write_steps
 from profilerkit_tensorflow.trace.ownership import Owner
-from profilerkit_tensorflow.trace.tensors import Tensor, count_tensor_bytes
+from profilerkit_tensorflow.trace.tensor_facts import Tensor, count_tensor_bytes
 from profilerkit_tensorflow.trace.values import Executed
 
 IMAGE = (8, 64, 64, 32)

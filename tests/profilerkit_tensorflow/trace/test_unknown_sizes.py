@@ -12,7 +12,7 @@ from profilerkit import Completeness, profile
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit_tensorflow.trace.memory import find_unsized_tensors
 from profilerkit_tensorflow.trace.ownership import Owner
-from profilerkit_tensorflow.trace.tensors import Tensor
+from profilerkit_tensorflow.trace.tensor_facts import Tensor
 from profilerkit_tensorflow.trace.values import Executed
 
 
