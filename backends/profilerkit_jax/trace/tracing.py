@@ -34,7 +34,7 @@ from .frames import Context, Frames
 from .layers import list_calls, order_types
 from .values import Executed, Value
 from .walk import Handler, Walk
-from .whole_layers import count_whole_layers
+from .whole_layer_costs import count_whole_layers
 
 __all__ = ["Traced", "make_trace", "trace_model", "trace_pass", "trace_step", "walk_pass"]
 
