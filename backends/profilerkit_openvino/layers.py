@@ -157,13 +157,15 @@ def _list_scoped(nodes: Sequence[Any]) -> Iterator[_ScopedNode]:
 
 def _ask_readers(nodes: Sequence[Any], named: Sequence[_Around | None]) -> list[_Around]:
     """Return the layers of each node: the layers that its name tells, or else the common layers of its readers."""
-    found: dict[str, _Around | None] = {}
+    layers_by_node: dict[str, _Around | None] = {}
     for node, around in zip(reversed(nodes), reversed(named), strict=True):  # readers run later: theirs are found
         if around is None:
-            of_readers = [found[target.get_node().get_name()] for target in read_consumers(node, found)]
+            of_readers = [
+                layers_by_node[target.get_node().get_name()] for target in read_consumers(node, layers_by_node)
+            ]
             around = _find_common([layers for layers in of_readers if layers is not None])
-        found[node.get_name()] = around
-    return [found[node.get_name()] or () for node in nodes]
+        layers_by_node[node.get_name()] = around
+    return [layers_by_node[node.get_name()] or () for node in nodes]
 
 
 def _find_common(chains: Sequence[_Around]) -> _Around | None:
