@@ -40,7 +40,7 @@ class MeasuredRates(NamedTuple):
     shares: Any
 
     @classmethod
-    def of(
+    def build(
         cls, sizes: Sequence[Sequence[float]], work: Sequence[float], seconds: Sequence[float], start: float
     ) -> MeasuredRates:
         """Return the rates of points, given the sizes, the work and the seconds of each, and the seconds of a start."""

@@ -87,4 +87,4 @@ class EfficiencyTable:
         from .measured_rates import MeasuredRates  # imports numpy
 
         sizes, work, seconds = zip(*((point.sizes, point.work, point.seconds) for point in self.points), strict=True)
-        return MeasuredRates.of(sizes, work, seconds, self.least_seconds)
+        return MeasuredRates.build(sizes, work, seconds, self.least_seconds)
