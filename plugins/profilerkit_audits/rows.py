@@ -227,13 +227,15 @@ def read_report(report: Report, **about: Any) -> Row:
 def judge(values: Mapping[str, Value]) -> tuple[RowStatus, str]:
     """Return the status of a row and its reason, from its values: the worst completeness among them.
 
-    The reason names the values with this completeness, and has the reason of the first. A value that does not apply to
-    the model is no gap, unless no value applies.
+    The reason is that of the first value with this completeness; all of them are named after it. A value that does not
+    apply to the model is no gap, unless no value applies.
     """
     values = {name: value for name, value in values.items() if value.is_applicable} or values
     for completeness in (Completeness.FAILED, Completeness.UNAVAILABLE, Completeness.PARTIAL):
         concerned = {name: value for name, value in values.items() if value.completeness is completeness}
         if concerned:
             status = RowStatus.FAILED if completeness is Completeness.FAILED else RowStatus.PARTIAL
-            return status, f"{', '.join(concerned)} {completeness.value}: {next(iter(concerned.values())).reason}"
+            names = f"{', '.join(concerned)} {completeness.value}"
+            cause = next(iter(concerned.values())).reason
+            return status, f"{cause} ({names})" if cause else names
     return (RowStatus.COMPLETE, "") if values else (RowStatus.FAILED, "no metric was computed")

@@ -16,7 +16,7 @@ from profilerkit_audits import FailureCode, Row, RowStatus, Value
 from profilerkit_audits.running import AuditResult
 from profilerkit_audits.summary import summarize
 
-SIGNAL = "macs failed: the process was ended by the signal SIGSEGV"
+SIGNAL = "the process was ended by the signal SIGSEGV (macs failed)"
 REASON = "aten.odd (2 calls)"
 ODD = Value(3_000_000, "MACs", Completeness.PARTIAL, REASON, low=3_000_000, shown="3 MMACs", sign=Sign.LOWER)
 ROWS = [
@@ -29,7 +29,7 @@ ROWS = [
             "accuracy": Value(0.9, shown="0.9"),
         },
     ),
-    Row("zoo:odd", "c", RowStatus.PARTIAL, reason="macs partial: aten.odd (2 calls)", values={"macs": ODD}),
+    Row("zoo:odd", "c", RowStatus.PARTIAL, reason="aten.odd (2 calls) (macs partial)", values={"macs": ODD}),
     Row(
         *("zoo:empty", "d", RowStatus.COMPLETE),
         values={"macs": Value(0, "MACs", shown="0 MACs")},
@@ -49,9 +49,9 @@ TEXT = """\
  zoo:small       1 kMACs           -          -
  ! zoo:empty      0 MACs           -          -
 
-2 failed (signal): macs failed: the process was ended by the signal SIGSEGV
+2 failed (signal): the process was ended by the signal SIGSEGV (macs failed)
   zoo:gone, zoo:lost
-1 partial: macs partial: aten.odd (2 calls)
+1 partial: aten.odd (2 calls) (macs partial)
   zoo:odd
 1 not plausible: macs: it is 0, and is reported as complete
   zoo:empty

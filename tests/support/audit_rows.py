@@ -29,7 +29,7 @@ def make_rows(count: int, run: str, factor: int = 1, torch: str = "2.12") -> Ite
         }
         reason, end = "", None
         if status is RowStatus.PARTIAL:
-            reason = "macs partial: aten.odd (2 calls)"
+            reason = "aten.odd (2 calls) (macs partial)"
             gap: dict[str, Any] = {
                 "completeness": Completeness.PARTIAL,
                 "reason": "aten.odd (2 calls)",
