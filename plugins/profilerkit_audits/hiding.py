@@ -39,6 +39,13 @@ _PATH = re.compile(
     """,
     re.VERBOSE,
 )
+#: Folders at the top of other machines, whose rows may be exported on this one.
+_USUAL_TOP_FOLDERS = (
+    *("Users", "Volumes", "data", "gpfs", "home", "lustre", "media", "mnt", "nfs", "opt", "private", "projects"),
+    *("root", "scratch", "srv", "tmp", "usr", "var", "work"),
+)
+#: The name of a file.
+_FILE = re.compile(r"[^\s/]*\.(?:py|so|onnx|pth?|h5|keras|tflite|pb|json|toml|db|safetensors)\b")
 #: Names of users that are words as well, which would be hidden everywhere.
 _COMMON_NAMES = frozenset(
     ["root", "user", "admin", "test", "build", "runner", "default", "data", "model", "local", "python"]
@@ -78,9 +85,21 @@ def hide_text(text: str) -> str:
         text = text.replace(secret, "<secret>")
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
-    text = _PATH.sub("…/", text)
+    text = _PATH.sub(lambda folders: "…/" if _is_path(folders) else folders[0], text)
     names = _compile_names()
     return names.sub("<name>", text) if names is not None else text
+
+
+def _is_path(folders: re.Match[str]) -> bool:
+    """Return whether folders in a text are of a file system, and no name in a graph, such as ``/layer1/conv1/Conv``."""
+    top = folders[0].split("/")[1] if folders[0].startswith("/") else ""
+    is_of_graph = top and top not in _list_top_folders() and not _FILE.match(folders.string, folders.end())
+    return not is_of_graph
+
+
+def _list_top_folders() -> frozenset[str]:
+    """Return the names of the folders at the top of this machine, and the usual ones of others."""
+    return frozenset([*_USUAL_TOP_FOLDERS, *(entry.name for entry in Path("/").iterdir())])
 
 
 @lru_cache(maxsize=1)

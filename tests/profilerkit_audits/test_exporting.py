@@ -174,7 +174,7 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
     [
         ("in act (/work/nets/a b/net.py:3)", "in act (…/net.py:3)"),
         ("no file '/home/some one/v1.2 nets/a b.onnx'", "no file '…/a b.onnx'"),
-        ("read /home/me/net.py in 3 s/step, wrote /a/b to /c/d", "read …/net.py in 3 s/step, wrote …/b to …/d"),
+        ("read /home/me/net.py in 3 s/step, wrote /tmp/b to /var/d", "read …/net.py in 3 s/step, wrote …/b to …/d"),
         (r"C:\Users\Some One\My Nets\net.py:12", "…/net.py:12"),
         ("in act ('/work/nets/a b/net.py':3)", "in act ('…/net.py':3)"),
         ("/work/my nets/a b/net.py:build", "…/net.py:build"),
@@ -199,6 +199,21 @@ def test_another_suffix(store: Store, tmp_path: Path) -> None:
 )
 def test_what_is_hidden_by_its_form(text: str, expected: str) -> None:
     assert hide_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["/layer1/conv1/Conv", "/encoder/layers.0/attn/MatMul_1_output_0", "onnx::Conv of '/net/Add'", "/a/b"]
+)
+def test_a_name_in_a_graph_is_no_path(name: str) -> None:
+    assert hide_text(f"{name} (2 calls)") == f"{name} (2 calls)"
+
+
+def test_paths_of_this_machine_and_of_others_are_hidden(tmp_path: Path) -> None:
+    """Whatever their top folder is called here; of another machine a usual one, or the name of a file, says so."""
+    for folder in (tmp_path, Path.home(), Path.cwd(), Path(pytest.__file__).parent):
+        assert hide_text(f"see {folder / 'nets' / 'net'}!") == "see …/net!"
+    assert hide_text("/Users/jo/net and /scratch/jo/net") == "…/net and …/net"
+    assert hide_text("in /odd-disk/jo/net.py:12") == "in …/net.py:12"
 
 
 def test_inputs_that_are_called_user_and_host_stay() -> None:
