@@ -98,19 +98,28 @@ def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Itera
 
 
 def _count_sharing(modules: Sequence[nn.Module]) -> int:
-    """Return how many processes share the work of one pass, by the meshes over which the parts of weights lie.
+    """Return how many processes share the work of one pass: the most that share the work on one weight."""
+    gathering = [module for module in modules if is_gathered(module)]
+    within_gathering = {id(inner) for module in gathering for inner in list_modules(module)}
+    sharing = (
+        _count_sharing_weight(tensor, id(module) in within_gathering)
+        for module in modules
+        for tensor in read_parameters(module).values()
+        if is_part(tensor)
+    )
+    return max(sharing, default=1)
 
-    ``fully_shard`` gathers the weights along the first dimension of a mesh along which they are parts, and each process
-    runs the model on samples of its own. Of a weight that lies over (2 copies, 4 parts, 8 parts) it gathers the 4.
+
+def _count_sharing_weight(tensor: Any, is_gathered_first: bool) -> int:
+    """Return how many processes share the work on a weight, by the mesh over which its parts lie.
+
+    ``fully_shard`` gathers the weights of a module and of the modules in it along the first dimension of the mesh along
+    which they are parts, and each process runs the module on samples of its own. Of a weight that lies over (2 copies,
+    4 parts, 8 parts) it gathers the 4. Weights of other modules are not gathered: each process works on its part.
     """
-    gathers = any(map(is_gathered, modules))
-    parts: Any = [tensor for module in modules for tensor in read_parameters(module).values() if is_part(tensor)]
-    sharing = [1]
-    for tensor in parts:
-        placed = zip(tensor.device_mesh.shape, tensor.placements, strict=True)
-        sizes = [size for size, placement in placed if not placement.is_replicate()]
-        sharing.append(math.prod(sizes[1:] if gathers else sizes))
-    return max(sharing)
+    placed = zip(tensor.device_mesh.shape, tensor.placements, strict=True)
+    sizes = [size for size, placement in placed if not placement.is_replicate()]
+    return math.prod(sizes[1:] if is_gathered_first else sizes)
 
 
 def _runs_in_several(modules: Sequence[nn.Module]) -> bool:
