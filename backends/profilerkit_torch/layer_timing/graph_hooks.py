@@ -19,14 +19,11 @@ from torch.utils.hooks import RemovableHandle
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat.autograd import call_after_backward, read_current_task, read_node_number
-from ..compat.modules import read_parameters
-from ..model.attributes import list_reachable
-from ..model.keras_layers import list_reported_weights
-from ..model.tensors import has_graph
+from .graph_ends import find_owners
 from .node_calls import Accumulation, Node, Span
 from .timeline import Event, Kind
 
-__all__ = ["GraphHooks", "list_graph_outputs"]
+__all__ = ["GraphHooks"]
 
 
 class GraphHooks:
@@ -58,7 +55,7 @@ class GraphHooks:
 
         The layers are every module under every path it has.
         """
-        self._owners = _find_owners(layers)
+        self._owners = find_owners(layers)
         with restored(self.remove, in_child=False):
             yield
 
@@ -88,7 +85,7 @@ class GraphHooks:
             call.nodes += 1
         following = [following_node for following_node, _ in node.next_functions if following_node is not None]
         owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
-        self._hook(node, owner, is_last=all(map(_is_accumulation, following)))
+        self._hook(node, owner, notes_end=all(map(_is_accumulation, following)))
         return following
 
     def remove(self) -> None:
@@ -97,19 +94,20 @@ class GraphHooks:
         self._handles.clear()
         self._accumulations.clear()
 
-    def _hook(self, node: Any, owner: Node | Accumulation | None, is_last: bool = False) -> None:
-        """Have the begin of a node noted; its end too if it is the last node with time of its call."""
-        self._handles.append(node.register_prehook(partial(self._note_begin, owner)))
-        if is_last:
+    def _hook(self, node: Any, owner: Node | Accumulation | None, notes_end: bool = False) -> Any:
+        """Have the begin of a node noted, and its end if it is the last with time of its call; return the handle."""
+        handle = node.register_prehook(partial(self._note_begin, owner))
+        self._handles.append(handle)
+        if notes_end:
             self._handles.append(node.register_hook(self._note_end))
+        return handle
 
     def _hook_accumulation(self, node: Any) -> None:
         """Hook the node that adds to a gradient, which several graphs share for as long as one of them is alive."""
         key = id(node.variable)
         handle = self._accumulations.get(key)
         if handle is None or handle.hooks_dict_ref() is None:
-            self._hook(node, Accumulation(self._owners.get(key, ())), is_last=True)
-            self._accumulations[key] = self._handles[-1]
+            self._accumulations[key] = self._hook(node, Accumulation(self._owners.get(key, ())), notes_end=True)
 
     def _note_begin(self, owner: Node | Accumulation | None, gradients: Any) -> None:
         task = read_current_task()
@@ -131,30 +129,3 @@ class GraphHooks:
 def _is_accumulation(node: Any) -> bool:
     """Return whether a node adds a gradient to a parameter."""
     return hasattr(node, "variable")
-
-
-def _find_owners(layers: Sequence[tuple[str, nn.Module]]) -> dict[int, tuple[str, ...]]:
-    """Return by the ``id`` of each parameter the paths of the module that owns it, or owned it first."""
-    modules: dict[int, nn.Module] = {}
-    paths: dict[int, list[str]] = {}
-    for path, module in layers:
-        modules[id(module)] = module
-        paths.setdefault(id(module), []).append(path)
-    owners: dict[int, tuple[str, ...]] = {}
-    for key, module in reversed(modules.items()):  # of two owners the first is noted last
-        keras_weights = [value for _, value in list_reported_weights(module)]
-        for parameter in (*read_parameters(module).values(), *keras_weights):
-            if parameter is not None:
-                owners[id(parameter)] = tuple(paths[key])
-    return owners
-
-
-def list_graph_outputs(output: Any, modules: Iterable[nn.Module]) -> list[torch.Tensor]:
-    """Return the tensors with a graph after a call: its results, and tensors in attributes of modules."""
-    tensors = [value for value in list_reachable((output,)) if isinstance(value, torch.Tensor)]
-    if torch.is_grad_enabled():
-        for module in modules:
-            for value in module.__dict__.values():
-                values = value if type(value) in (list, tuple) else (value,)
-                tensors += [kept for kept in values if isinstance(kept, torch.Tensor)]
-    return list(filter(has_graph, tensors))

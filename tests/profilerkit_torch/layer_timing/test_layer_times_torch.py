@@ -95,11 +95,17 @@ def test_what_modules_keep_leads_to_their_graph_too() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             self.balance = self.gate(x)
             self.losses = [self.gate(x)]
+            self.parts = {"routing": self.gate(x)}
+            self.state = self.gate(x)
             return self.expert(x)  # type: ignore[no-any-return]
 
+    def use(output: torch.Tensor) -> Any:
+        return (output + model.balance + model.losses[0] + model.parts["routing"] + model.state).sum()
+
     model = Balanced()
-    table = time_steps(model, use=lambda output: (output + model.balance + model.losses[0]).sum())
-    assert seconds(table, "backward_seconds") == {"": 40, "gate": 20, "expert": 20}
+    model.register_buffer("state", None)
+    table = time_steps(model, use=use)
+    assert seconds(table, "backward_seconds") == {"": 60, "gate": 40, "expert": 20}
 
 
 def test_a_shared_layer_has_a_row_for_each_path_and_a_sample_for_each_call() -> None:
