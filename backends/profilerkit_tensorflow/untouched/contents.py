@@ -6,7 +6,7 @@ Unchanged content is not written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 from profilerkit.process.containers import refill
@@ -82,5 +82,9 @@ def restore_class(kind: type, attributes: Mapping[str, Any]) -> None:
 
 
 def list_class_attributes(kind: type) -> dict[str, Any]:
-    """Return the attributes of a class itself, except Python's own (``__name__``)."""
-    return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+    """Return the attributes of a class itself, its special methods too, except Python's own (``__module__``)."""
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not name.startswith("__") or isinstance(value, FunctionType)  # `__call__` of the user
+    }

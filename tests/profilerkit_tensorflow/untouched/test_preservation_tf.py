@@ -137,3 +137,22 @@ def test_a_container_that_answers_no_question_comes_back(kind: Any) -> None:
     assert TFBackend().fingerprint(model) == before
     assert model.holder.container is container
     assert (dict(kind.items(container)) if issubclass(kind, dict) else list(kind.__iter__(container))) == content
+
+
+def test_the_methods_of_a_class_come_back_special_ones_too() -> None:
+    class Doubling(tf.Module):  # type: ignore[misc]
+        def __call__(self, x: int) -> int:
+            return 2 * x
+
+        def work(self, x: int) -> int:
+            return 2 * x
+
+    model = Doubling()
+    methods = Doubling.__call__, Doubling.work
+    with preserve(model):
+        for name in ("__call__", "work", "__len__", "added"):
+            setattr(Doubling, name, lambda self, x=0: 5)
+    assert (Doubling.__call__, Doubling.work) == methods
+    assert not hasattr(Doubling, "__len__")
+    assert not hasattr(Doubling, "added")
+    assert (model(3), model.work(3)) == (6, 6)
