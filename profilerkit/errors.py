@@ -295,7 +295,7 @@ def explain_missing_step(error: BaseException) -> str:
 
 
 def by_likeness(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names, the most similar to ``name`` first; before them those that have all of its words.
+    """Return the names, the most similar to ``name`` first; of several words, before them the names that have all.
 
     >>> by_likeness("plugin_functions", ["plugin_options", "plugin_profiler_functions"])
     ['plugin_profiler_functions', 'plugin_options']
@@ -307,7 +307,7 @@ def by_likeness(name: str, names: Iterable[str]) -> list[str]:
     words = set(re.split(r"[\W_]+", lowered))
 
     def measure(other: str) -> tuple[bool, float, str]:
-        lacks_words = not words.issubset(re.split(r"[\W_]+", other.lower()))
+        lacks_words = len(words) > 1 and not words.issubset(re.split(r"[\W_]+", other.lower()))
         return lacks_words, -difflib.SequenceMatcher(None, lowered, other.lower()).ratio(), other
 
     return sorted(dict.fromkeys(names), key=measure)
