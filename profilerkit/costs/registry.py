@@ -90,6 +90,8 @@ class CostRegistry:
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
+        #: Whether a formula was ever added to those of the backend; most programs add none.
+        self._has_added = False
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -160,6 +162,7 @@ class CostRegistry:
             if key in self._formulas:
                 self._replaced.setdefault(key, []).append(self._formulas[key])
             self._formulas[key] = formula
+            self._has_added = self._has_added or not self._comes_with_backend(formula)
         self._changes += 1
 
     def _find_table(self) -> dict[Any, Formula] | None:
@@ -193,7 +196,10 @@ class CostRegistry:
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
+        scopes = self._scopes.get()
+        if not self._has_added and not scopes:
+            return {}
+        tables = (self._formulas, *(scope.formulas for scope in scopes))
         joined = {key: formula for table in tables for key, formula in table.items()}
         return {key: formula for key, formula in joined.items() if not self._comes_with_backend(formula)}
 
