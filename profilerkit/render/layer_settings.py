@@ -44,10 +44,7 @@ def write_settings(row: Mapping[str, Any]) -> str:
         sizes = _NUMBER.findall(settings.get(name, ""))
         if not sizes or (word in _USUALLY_ONE and set(sizes) == {"1"}):
             continue
-        if word == "kernel" and len(sizes) > 1:
-            words.append("x".join(sizes))
-        elif len(set(sizes)) == 1:
-            words.append(f"{word} {sizes[0]}")
-        else:
-            words.append(f"{word} {'x'.join(sizes)}")
+        is_square = len(set(sizes)) == 1 and word != "kernel"
+        written = sizes[0] if is_square else "x".join(sizes)
+        words.append(written if word == "kernel" and len(sizes) > 1 else f"{word} {written}")
     return ", ".join(words)

@@ -18,7 +18,7 @@ _MADE = """
     Constant ConstantOfShape EyeLike OneHot Range Shape Size
     Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
 """
-#: Choices, comparisons and truth values; the first window of a maximum is a choice as well.
+#: Choices, comparisons and truth values, and the indices of the largest and smallest elements.
 _CHOSEN = """
     And ArgMax ArgMin Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual NonZero Not Or TopK Unique Where Xor
 """
@@ -35,8 +35,9 @@ for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _OTHERS):
 
 #: Look-ups of ai.onnx.ml.
 OPERATORS.register_free(
-    *(f"ai.onnx.ml::{name}" for name in ("ArrayFeatureExtractor", "CastMap", "CategoryMapper", "DictVectorizer")),
-    *(f"ai.onnx.ml::{name}" for name in ("FeatureVectorizer", "LabelEncoder", "OneHotEncoder", "ZipMap")),
+    *("ai.onnx.ml::ArrayFeatureExtractor", "ai.onnx.ml::CastMap", "ai.onnx.ml::CategoryMapper"),
+    *("ai.onnx.ml::DictVectorizer", "ai.onnx.ml::FeatureVectorizer", "ai.onnx.ml::LabelEncoder"),
+    *("ai.onnx.ml::OneHotEncoder", "ai.onnx.ml::ZipMap"),
 )
 
 #: Into the blocked layout of onnxruntime, and out of it.

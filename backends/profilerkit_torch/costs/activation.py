@@ -31,7 +31,7 @@ _BY_OUTPUT: dict[str, Callable[[int], Cost]] = {
     "glu": activation.glu,
     "_masked_scale": activation.dropout,
 }
-#: The formula for each element of the input: these return more than the output.
+#: The formula for each element of the input: it has as many as the first output, and some return a mask as well.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
     "log_sigmoid_forward": activation.log_sigmoid,
     "_fused_dropout": activation.dropout,
