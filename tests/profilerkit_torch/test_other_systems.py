@@ -66,7 +66,8 @@ def test_profile_training_and_tables_work(system: str, tmp_path: Path) -> None:
         (
             "macos",
             ", memory='1 GiB'",
-            "a memory limit needs Linux; this is darwin, where only timeout= holds\n",
+            "a memory limit needs Linux, and a kernel that lists the children of a process; "
+            "this is darwin, where only timeout= holds\n",
         ),
     ],
 )
