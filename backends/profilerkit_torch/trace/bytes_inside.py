@@ -77,8 +77,6 @@ def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | N
 
 def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> str:
     """Return the name of an operator's workspace on a device if it is large and its size is unknown."""
-    if func.namespace == "fsdp":  # one operator of torch each, which writes into tensors that are there already
-        return ""
     if func.namespace != "aten":
         # The kernels of torch's own sharding copy into tensors that they are given (``_fsdp_collectives.py``).
         has_unseen = func.namespace != "fsdp" and has_python_kernel(func, device or torch.device("cpu"))
