@@ -15,6 +15,7 @@ from tiny import Call
 from torch import nn
 from torch.autograd.profiler_util import EventList, FunctionEvent
 from torch.utils.checkpoint import checkpoint
+from waiting import fail_backward
 
 from profilerkit import ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, profile
 from profilerkit.times.operator_times import OperatorTimeTable
@@ -206,16 +207,6 @@ def test_nothing_to_train_is_said() -> None:
     assert {row["phase"] for row in record.value} == {"forward"}
 
 
-class NoWayBack(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        raise ArithmeticError("on the way back")
-
-
 def refuse_training(self: Any, x: torch.Tensor) -> Any:
     if torch.is_grad_enabled():
         raise ValueError("in training")
@@ -225,7 +216,7 @@ def refuse_training(self: Any, x: torch.Tensor) -> Any:
 @pytest.mark.parametrize(
     ("forward", "reason"),
     [
-        (lambda self, x: NoWayBack.apply(self.fc(x)), "ArithmeticError: on the way back"),  # type: ignore[no-untyped-call]
+        (lambda self, x: fail_backward(self.fc(x)), "ArithmeticError: on the way back"),
         (refuse_training, "ValueError: in training"),
     ],
 )
