@@ -86,8 +86,9 @@ def _with_bias(macs: int, out: torch.Tensor, x: Any, weight: Any, bias: Any = No
     return 2 * macs + (out.numel() if bias is not None else 0)
 
 
-def _add(macs: int, out: torch.Tensor, *_: Any, **__: Any) -> int:
-    return 2 * macs + out.numel()
+def _add(macs: int, out: torch.Tensor, added: torch.Tensor, *_: Any, beta: float = 1, alpha: float = 1) -> int:
+    factors = (alpha != 1) * out.numel() + (beta not in (0, 1)) * added.numel()
+    return 2 * macs + factors + (beta != 0) * out.numel()
 
 
 def _product(macs: int, out: Any, *_: Any, **__: Any) -> int:

@@ -270,11 +270,9 @@ class RunCounter(TorchDispatchMode):
         name = func._schema.name.replace("prims::", "aten::")
         if _is_composite(func) and not (self.shown and name in WHOLE):  # without autograd torch shows them too
             with self:
-                result = func.decompose(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+                return func._op_dk(_COMPOSITE, *args, **kwargs)
         result = func(*args, **kwargs)
-        if func.is_view or name in _NO_CALLS:
+        if func.is_view or name in _NO_CALLS or _is_on_meta(result):
             return result
         formula = _FORMULAS.get(name)
         macs = formula(result, *args, **kwargs) if formula else 0
@@ -301,8 +299,18 @@ def _outer_product(name: str, result: Any, args: Any) -> int:
     return int(result.numel()) if made else 0
 
 
+def _is_on_meta(result: Any) -> bool:
+    """Return whether torch only asks for the dtype of a result, such as that of a sum with derivatives of zero."""
+    tensors = list_tensors(result)
+    return bool(tensors) and all(tensor.is_meta for tensor in tensors)
+
+
 def _takes_complex(args: Any, kwargs: Any) -> bool:
     return any(tensor.is_complex() for tensor in list_tensors((args, kwargs)))
+
+
+#: Of the kernels that a plain run uses for composite operators: in C++. Some have one in Python too, of other operators.
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 def _is_composite(func: Any) -> bool:

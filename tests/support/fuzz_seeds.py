@@ -144,4 +144,10 @@ KEPT = (
         inputs="torch.randn(0)",
         training=True,
     ),
+    Kept(
+        "a dtype that torch asks for",
+        "forward mode asks for the dtype of half-precision sums on the meta device: work outside torch's operators",
+        "return torch.func.hessian(lambda t: t.square().sum())(x0.flatten())",
+        inputs="torch.randn(4, 3, dtype=torch.bfloat16)",
+    ),
 )

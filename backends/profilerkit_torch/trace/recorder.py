@@ -215,7 +215,10 @@ class Recorder(WatchingMode, PassRecord):
         if isinstance(call.func, HigherOrderOperator):
             return run_higher_order(self, *call)
         if call.func is _JAGGED_EXAMPLE or is_question_of_dtype(call.func):  # neither has values on any device
-            return call.run()
+            result = call.run()
+            for tensor in tensors_in(result):
+                self.live.add(tensor, 0)
+            return result
         kind = classify(call.func)
         if kind is Kind.COMPOSITE:
             result = self._decompose(call)
