@@ -309,7 +309,7 @@ def _takes_complex(args: Any, kwargs: Any) -> bool:
     return any(tensor.is_complex() for tensor in list_tensors((args, kwargs)))
 
 
-#: Of the kernels that a plain run uses for composite operators: in C++. Some have one in Python too, of other operators.
+#: The key of the kernels in C++ that a plain run uses for composite operators. Some also have a kernel in Python.
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
