@@ -13,7 +13,7 @@ from ..model.types import tensor_type
 from .values import Value, find_value
 from .walk import Visit, Walk
 
-__all__ = ["find_graph", "hold_reads", "stack_turns", "walk_body"]
+__all__ = ["find_graph", "hold_reads", "leave_turn", "stack_turns", "walk_body"]
 
 
 def find_graph(node: NodeProto, attribute: str) -> GraphProto:
@@ -42,6 +42,11 @@ def walk_body(
     with note_apart(walk) as work:
         walk.walk_nodes(graph.node, inner, visit.times * turns)
     return Body(work, [find_value(output.name, inner) for output in graph.output])
+
+
+def leave_turn(value: Value) -> Value:
+    """Return a value as the last turn of a loop leaves it: elements that follow from the turns are not known then."""
+    return Value(value.number, value.type) if value.is_stored and not value.constant else value
 
 
 def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:

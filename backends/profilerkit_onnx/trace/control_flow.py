@@ -15,9 +15,9 @@ from profilerkit.backend_kit.graph_work import Executed
 
 from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
-from .bodies import find_graph, hold_reads, stack_turns, walk_body
+from .bodies import find_graph, hold_reads, leave_turn, stack_turns, walk_body
 from .loops import walk_loop
-from .values import TurnPart, UnfitError, Value
+from .values import TurnNumber, TurnPart, UnfitError, Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS"]
@@ -62,9 +62,14 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     length = _find_length(sequences, axes)
     hold_reads(walk, visit)
     first_states = [value and value.without_array() for value in states]
-    slices = [value and _slice(walk, value, axis) for value, axis in zip(sequences, axes, strict=False)]
+    are_reversed = attributes.get("scan_input_directions", [0] * len(sequences))
+    numbers = _number_turns(walk, length, are_reversed)
+    slices = [
+        value and _slice(walk, value, axis, number)
+        for value, axis, number in zip(sequences, axes, numbers, strict=False)
+    ]
     body = walk_body(walk, visit, graph, [*first_states, *slices], turns=1 if length is None else length)
-    last_states, results = body.outputs[:state_count], body.outputs[state_count:]
+    last_states, results = [leave_turn(state) for state in body.outputs[:state_count]], body.outputs[state_count:]
     if length == 0:
         last_states = [state for state in states if state is not None]
     else:
@@ -86,16 +91,25 @@ def _find_length(sequences: Sequence[Value | None], axes: Sequence[int]) -> int 
     return None
 
 
-def _slice(walk: Walk, value: Value, axis: int) -> Value:
+def _number_turns(walk: Walk, length: int | None, are_reversed: Sequence[int]) -> list[TurnNumber | None]:
+    """Return the index of the slice that a turn gets of each sequence; None if the number of turns is not known."""
+    if length is None:
+        return [None] * len(are_reversed)
+    forward = TurnNumber(next(walk.numbers), length)
+    backward = forward._replace(first=length - 1, step=-1)
+    return [backward if is_reversed else forward for is_reversed in are_reversed]
+
+
+def _slice(walk: Walk, value: Value, axis: int, number: TurnNumber | None) -> Value:
     """Return the part of a value that each turn gets: the same buffer, without one of the dimensions."""
     sizes = None if value.shape is None else list(value.shape)
     if sizes is not None:
         del sizes[axis]
     kind = tensor_type(value.element, sizes)
-    if not value.is_stored:
+    if number is None or not value.is_stored:
         return Value(value.number, kind)
     part = Value(next(walk.numbers), kind, is_stored=True)
-    walk.origins[part.number] = TurnPart(value, axis)
+    walk.origins[part.number] = TurnPart(value, axis, number)
     return part
 
 

@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from ..model.nodes import list_inner_graphs
 from ..model.types import LARGEST, STANDARD, read_dims
@@ -101,47 +101,40 @@ def _makes_little(kind: TypeProto | None) -> bool:
     return dims is not None and math.prod(dim if isinstance(dim, int) else math.inf for dim in dims) <= LARGEST
 
 
-def make_evaluator(model: ModelProto) -> ReferenceEvaluator:
-    """Return onnx's evaluator, which runs a model without a runtime."""
-    from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
-
-    return ReferenceEvaluator(model)
-
-
 def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
     """Return the outputs of a node of the standard for arrays; None if the reference cannot compute them.
 
     In the list, None stands for an output that is left out, or that is no array, such as a sequence.
     """
     names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
+    copy = deepcopy(node)
+    if node.domain in STANDARD:
+        copy.domain = ""  # its name in the evaluator's operator sets
+    del copy.input[:]
+    copy.input.extend(names)
+    version = opsets.get("", 1)
+    if node.op_type == "DequantizeLinear":  # the reference has it from 19 on only; it meant the same before
+        version = max(version, 21)
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}
-    model = _make_model(node, names, opsets)
+    results = list(filter(None, node.output))
     try:
         with np.errstate(all="ignore"):
-            results = make_evaluator(model).run(None, feeds)
+            computed = make_evaluator([copy], feeds, results, version).run(None, feeds)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks
         return None
-    by_name = dict(zip(filter(None, node.output), results, strict=True))
+    by_name = dict(zip(results, computed, strict=True))
     made = [by_name.get(name) for name in node.output]
     return [np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else None for array in made]
 
 
-def _make_model(node: NodeProto, names: Sequence[str], opsets: Mapping[str, int]) -> ModelProto:
-    """Return a model of one node that reads inputs of these names; an empty name is an input that is left out."""
-    copy = deepcopy(node)
-    if node.domain in STANDARD:
-        copy.domain = ""  # as the operator set below has it
-    del copy.input[:]
-    copy.input.extend(names)
-    graph = helper.make_graph(
-        [copy],
-        "folded",
-        [helper.make_empty_tensor_value_info(name) for name in names if name],
-        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
-    )
-    version = opsets.get("", 1)
-    if node.op_type == "DequantizeLinear":  # the reference has it from 19 on only; it meant the same before
-        version = max(version, 21)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+def make_evaluator(
+    nodes: Sequence[NodeProto], inputs: Iterable[str], outputs: Iterable[str], opset: int
+) -> ReferenceEvaluator:
+    """Return onnx's evaluator of nodes of the standard, which needs no runtime; ``opset`` is the standard's version."""
+    from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
+
+    given, made = ([helper.make_empty_tensor_value_info(name) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(list(nodes), "part", given, made)
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))

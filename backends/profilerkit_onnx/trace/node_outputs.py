@@ -34,10 +34,6 @@ class Declarations(NamedTuple):
     functions: Mapping[tuple[str, str, str], FunctionProto]
 
 
-#: Operators that hand on the number of a turn.
-_SAME_ELEMENTS = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-
-
 def make_outputs(
     node: NodeProto,
     inputs: Sequence[Value | None],
@@ -77,7 +73,6 @@ class _Source(NamedTuple):
     is_constant: bool
     from_inputs: bool
     is_stored: bool
-    turns: int | None
 
 
 def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> _Source:
@@ -89,8 +84,7 @@ def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: De
         is_stored = is_defined and not is_random(node, inputs)
     is_constant = is_stored and all(value.constant for value in values)
     from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
-    turns = values[0].turns if node.op_type in _SAME_ELEMENTS and values else None
-    return _Source(is_constant, from_inputs, is_stored, turns)
+    return _Source(is_constant, from_inputs, is_stored)
 
 
 def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:

@@ -2,8 +2,8 @@
 
 The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
 that is computed only from tensors of the file, in the form in which it reaches the operator: masked, cast or
-dequantized. If a ``Scan`` slices a weight, each turn counts by its own slice. Integers are zero if they are equal to
-their zero point.
+dequantized. If the turns of a loop slice a weight, or look it up, each turn counts by its own part. Integers are zero
+if they are equal to their zero point.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from onnx import ModelProto
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.costs import Cost
 
+from .stored_elements import Read
 from .tracing import trace_model
 from .values import Origin, Value
 from .walk import Visit, Walk
-from .weight_elements import Elements, Read, WeightCounter
+from .weight_elements import Elements, WeightCounter
 
 __all__ = ["trace_of_nonzero"]
 
@@ -115,7 +116,7 @@ class _NonzeroWalk(Walk):
         nonzero = total = 0
         for factor in _FACTORS.get(visit.operator, tuple(map(_Factor, range(len(inputs))))):
             weight, zero_point = _find_input(inputs, factor.input), _find_input(inputs, factor.zero_point)
-            if weight is None or not self._is_weight(weight):
+            if weight is None or not self.counter.is_weight(weight):
                 continue
             if zero_point is not None and not zero_point.constant:
                 return None
@@ -123,11 +124,6 @@ class _NonzeroWalk(Walk):
             nonzero += elements.nonzero
             total += elements.total
         return Elements(nonzero, total)
-
-    def _is_weight(self, value: Value) -> bool:
-        """Return whether a value is a weight: a matrix or more, that follows from tensors of the file."""
-        is_matrix = value.shape is not None and len(value.shape) > 1
-        return is_matrix and value.is_stored and self.counter.holds_elements_of_file(value)
 
 
 def _find_input(inputs: Sequence[Value | None], index: int | None) -> Value | None:

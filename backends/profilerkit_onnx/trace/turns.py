@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx import GraphProto, NodeProto, helper
 
 from .folding import is_repeatable, make_evaluator
 from .values import Array, Value
@@ -121,7 +121,11 @@ def _run_turns(
     ``feeds`` are the values that the first turn reads.
     """
     returned = [body.comes_out, *(body.returned[name] for name in needed.carried)]
-    turn = make_evaluator(_make_model(needed.nodes, {body.number, body.goes_in, *feeds}, returned, opsets))
+    results = [f"{name}.after{index}" for index, name in enumerate(returned)]
+    # A body may return an input as it is; in a model, the output of a graph needs another name.
+    renamed = [helper.make_node("Identity", [name], [result]) for name, result in zip(returned, results, strict=True)]
+    inputs = sorted({body.number, body.goes_in, *feeds})
+    turn = make_evaluator([*needed.nodes, *renamed], inputs, results, opsets.get("", 1))
     most = _MOST if limit is None else min(_MOST, limit)
     for number in range(most):
         counted = {body.number: np.asarray(number, np.int64), body.goes_in: np.asarray(True)}
@@ -130,19 +134,3 @@ def _run_turns(
         if not np.all(condition):
             return number + 1
     return most if most == limit else None
-
-
-def _make_model(
-    nodes: Sequence[NodeProto], inputs: set[str], outputs: Sequence[str], opsets: Mapping[str, int]
-) -> ModelProto:
-    """Return a model of these nodes alone, which computes one turn."""
-    results = [f"{name}.after{index}" for index, name in enumerate(outputs)]
-    # A body may return an input as it is; in a model, the output of a graph needs another name.
-    identities = [helper.make_node("Identity", [name], [result]) for name, result in zip(outputs, results, strict=True)]
-    graph = helper.make_graph(
-        [*nodes, *identities],
-        "condition",
-        [helper.make_empty_tensor_value_info(name) for name in sorted(inputs)],
-        [helper.make_empty_tensor_value_info(result) for result in results],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets.get("", 1))])

@@ -14,7 +14,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
-__all__ = ["Array", "MadeConstant", "Origin", "TurnPart", "UnfitError", "Value", "Values", "find_value"]
+__all__ = ["Array", "MadeConstant", "Origin", "TurnNumber", "TurnPart", "UnfitError", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,10 +33,7 @@ class Value:
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, if they are known before the model runs and are few.
         from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
-        is_stored: Whether its elements follow from the file alone: it is constant, or it is, or follows from, the part
-            of a constant for one turn of a loop.
-        turns: How often the loop runs, if the value is the number of a loop's turn, in any shape, or counts the turns;
-            None for other values, and if the number of turns is not known.
+        is_stored: Whether its elements follow from the file alone, or from the file and the numbers of loops' turns.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
         info: Shape and dtype for reports, with -1 for an unknown size.
         shape: Its shape; None if a size is not known before the model runs.
@@ -49,7 +46,6 @@ class Value:
     array: Array | None = None
     from_inputs: bool = False
     is_stored: bool = False
-    turns: int | None = None
     element: int = field(init=False)
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)
@@ -97,16 +93,38 @@ class Value:
         return self.array is not None and bool(self.array.all())
 
 
-class TurnPart(NamedTuple):
-    """The part of a constant that one turn of a loop gets.
+class TurnNumber(NamedTuple):
+    """The number of a loop's turn, or a number that grows by the same amount with each turn.
 
     Attributes:
-        whole: The constant.
+        loop: The number of the loop, which no other loop of the model has.
+        turns: How often the loop runs.
+        first: The number in the first turn.
+        step: How much it grows with each turn.
+    """
+
+    loop: int
+    turns: int
+    first: int = 0
+    step: int = 1
+
+    def at(self, turn: int) -> int:
+        """Return the number in a turn."""
+        return self.first + self.step * turn
+
+
+class TurnPart(NamedTuple):
+    """The part of a stored value that one turn of a loop gets.
+
+    Attributes:
+        whole: The stored value.
         axis: The dimension along which it is cut, into as many parts as the loop has turns.
+        number: The index of the part.
     """
 
     whole: Value
     axis: int
+    number: TurnNumber
 
 
 class MadeConstant(NamedTuple):
@@ -125,8 +143,8 @@ class MadeConstant(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: The origin of the elements of a stored value: the file, or other stored values.
-Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant | TurnPart
+#: The origin of the elements of a stored value: the file, the turns of a loop, or other stored values.
+Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant | TurnNumber | TurnPart
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]
 

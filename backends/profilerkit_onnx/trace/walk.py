@@ -24,7 +24,7 @@ from .definitions import Definition, fill_body, find_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
 from .pricing import may_be_masked, price
-from .values import MadeConstant, Origin, TurnPart, UnfitError, Value, Values, find_value
+from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
 
@@ -162,22 +162,10 @@ class Walk:
             self.note(visit, outputs, cost.times(visit.times), missing)
         elif node.op_type != "Constant":
             self.constants += 1
-        if visit.operator == "Gather":
-            self._mark_part(visit, outputs[0])
         for index, value in enumerate(outputs):
-            if value.is_stored and value.number not in self.origins:
+            if value.is_stored:
                 self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
         return outputs
-
-    def _mark_part(self, visit: Visit, part: Value) -> None:
-        """Note that a value is stored if each turn of a loop takes it from a stored value by the number of the turn."""
-        whole, number = visit.inputs
-        if whole is None or number is None or number.turns is None or part.is_stored or part.shape is None:
-            return
-        axis = next((attribute.i for attribute in visit.node.attribute if attribute.name == "axis"), 0)
-        if whole.is_stored and whole.shape and whole.shape[axis] == number.turns:
-            part.is_stored = True
-            self.origins[part.number] = TurnPart(whole, axis)
 
     def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
         """Go over the standard's function body of an operator; None if there is none, or if the walk over it fails."""

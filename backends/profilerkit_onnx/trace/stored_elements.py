@@ -1,0 +1,188 @@
+"""The elements of stored values, read from the file or computed from constants in it, for each turn of a loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from itertools import product
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, SparseTensorProto, TensorProto, helper
+
+from profilerkit import NotOfferedError
+
+from ..model.nodes import name_node, name_operator
+from .folding import evaluate
+from .values import Array, MadeConstant, Origin, TurnNumber, TurnPart, Value
+
+__all__ = ["Read", "StoredElements"]
+
+#: Returns the values of a tensor of the file.
+Read = Callable[[TensorProto], Any]
+#: Operators whose results hold nothing of the elements that they get.
+_FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
+#: The most elements of a sparse tensor that is written out to compute with it.
+_MOST_WRITTEN_OUT = 1 << 28
+#: The most turns of loops for each of which a value is computed, which takes some seconds.
+_MOST_TURNS = 10_000
+
+
+class StoredElements:
+    """Reads and computes the elements of stored values.
+
+    Args:
+        read: Returns the values of a tensor of the file.
+        origins: The origins of stored values, by their numbers.
+    """
+
+    def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
+        self._read = read
+        self._origins = origins
+
+    def hold_elements_of_file(self, value: Value) -> bool:
+        """Return whether a value has elements of tensors of the file, and not of sizes alone."""
+        waiting, seen = [value], set[int]()
+        while waiting:
+            number = waiting.pop().number
+            origin = self._origins.get(number)
+            if number in seen:
+                continue
+            seen.add(number)
+            operator = name_operator(origin.node) if isinstance(origin, MadeConstant) else ""
+            if isinstance(origin, (TensorProto, SparseTensorProto)) or operator == "Constant":
+                return True
+            if operator not in _FROM_SIZES:
+                waiting += _list_sources(origin)
+        return False
+
+    def compute(self, value: Value) -> Iterator[Array]:
+        """Yield the elements of a stored value; if they follow from the turns of loops, the elements in each turn.
+
+        Each constant is computed once.
+        """
+        needed = self._list_needed(value)
+        turns = self._find_turns(needed)
+        constants: dict[int, Array] = {}
+        for numbers in product(*map(range, turns.values())):
+            turn_of_loop = dict(zip(turns, numbers, strict=True))
+            arrays = dict(constants)
+            for source in needed:
+                if source.number not in arrays:
+                    arrays[source.number] = self._make(source, arrays, turn_of_loop)
+                if source.constant:
+                    constants[source.number] = arrays[source.number]
+            yield arrays[value.number]
+
+    def read_sparse(self, value: Value) -> SparseTensorProto | None:
+        """Return the sparse tensor of the file that a value is; None for any other value."""
+        origin = self._origins.get(value.number)
+        return origin if isinstance(origin, SparseTensorProto) else None
+
+    def _list_needed(self, value: Value) -> list[Value]:
+        """Return the values that a value is computed from, and last the value itself, each after its own sources.
+
+        Not recursive, because a file may have long chains of constants.
+        """
+        needed: dict[int, Value] = {}
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            sources = [] if last.array is not None else _list_sources(self._origins.get(last.number))
+            missing = [source for source in sources if source.number not in needed]
+            if missing:
+                waiting += missing
+            else:
+                needed[waiting.pop().number] = last
+        return list(needed.values())
+
+    def _find_turns(self, values: list[Value]) -> dict[int, int]:
+        """Return how often each loop runs whose turns decide these values; raise `NotOfferedError` for many turns."""
+        turns: dict[int, int] = {}
+        for value in values:
+            origin = self._origins.get(value.number)
+            number = origin.number if isinstance(origin, TurnPart) else origin
+            if isinstance(number, TurnNumber):
+                turns[number.loop] = number.turns
+        number_of_turns = math.prod(turns.values())
+        if number_of_turns > _MOST_TURNS:
+            raise NotOfferedError(
+                f"a weight may be another one in each of {number_of_turns:,} turns of loops, too many to look at: "
+                "which of its elements are zero is not known"
+            )
+        return turns
+
+    def _make(self, value: Value, arrays: Mapping[int, Array], turn_of_loop: Mapping[int, int]) -> Array:
+        """Return the elements of a value; ``arrays`` has the elements of the values that it is computed from."""
+        if value.array is not None:
+            return value.array
+        match self._origins.get(value.number):
+            case TensorProto() as tensor:
+                return np.asarray(self._read(tensor))
+            case SparseTensorProto() as sparse:
+                return self._write_out(sparse)
+            case MadeConstant() as made:
+                stored = self._read_constant(made.node)
+                return _compute_output(made, arrays) if stored is None else stored
+            case TurnPart(whole, axis, number):
+                return np.asarray(arrays[whole.number].take(number.at(turn_of_loop[number.loop]), axis))
+            case TurnNumber() as number:
+                dtype = helper.tensor_dtype_to_np_dtype(value.element)
+                return np.full(value.shape or (), number.at(turn_of_loop[number.loop]), dtype)
+        raise NotOfferedError("where the elements of a weight come from is not known")
+
+    def _read_constant(self, node: NodeProto) -> Array | None:
+        """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
+        if name_operator(node) == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    return np.asarray(self._read(attribute.t))
+                if attribute.HasField("sparse_tensor"):
+                    return self._write_out(attribute.sparse_tensor)
+        return None
+
+    def _write_out(self, sparse: SparseTensorProto) -> Array:
+        """Return a sparse tensor with all of its elements; raise `NotOfferedError` if it is too large."""
+        if math.prod(sparse.dims) > _MOST_WRITTEN_OUT:
+            raise NotOfferedError(
+                f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
+                "written out; how many of the weights that are made of it are zero is not known"
+            )
+        values, places = np.asarray(self._read(sparse.values)), np.asarray(self._read(sparse.indices))
+        dense = np.zeros(tuple(sparse.dims), values.dtype)
+        if places.ndim == 1:  # positions among all elements
+            dense.reshape(-1)[places] = values
+        else:  # a row of indices for each value
+            dense[tuple(places.T)] = values
+        return dense
+
+
+def _list_sources(origin: Origin | None) -> list[Value]:
+    """Return the stored values that a stored value is computed from."""
+    if isinstance(origin, TurnPart):
+        return [origin.whole]
+    return [source for source in origin.inputs if source is not None] if isinstance(origin, MadeConstant) else []
+
+
+def _compute_output(made: MadeConstant, arrays: Mapping[int, Array]) -> Array:
+    """Return the output of a node that reads only stored values; `NotOfferedError` if onnx's reference cannot."""
+    inputs = [None if source is None else arrays[source.number] for source in made.inputs]
+    outputs = evaluate(_make_standard(made.node), inputs, made.opsets) or []
+    array: Array | None = outputs[made.output] if made.output < len(outputs) else None
+    if array is None:
+        raise NotOfferedError(
+            f"the operator {name_operator(made.node)} of the node {name_node(made.node)!r}, which makes "
+            "weights of others, cannot be computed by onnx's reference: which of these weights are zero is not "
+            "known; optimize the graph with profilerkit_onnx.optimize(model) first"
+        )
+    return array
+
+
+def _make_standard(node: NodeProto) -> NodeProto:
+    """Return the node of ONNX that is equal to a node of onnxruntime's; any other node as it is."""
+    if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
+        return node
+    copy = deepcopy(node)
+    copy.domain = ""
+    return copy
