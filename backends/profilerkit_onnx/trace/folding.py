@@ -135,6 +135,6 @@ def make_evaluator(
     """Return onnx's evaluator of nodes of the standard, which needs no runtime; ``opset`` is the standard's version."""
     from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
 
-    given, made = ([helper.make_empty_tensor_value_info(name) for name in names] for names in (inputs, outputs))
-    graph = helper.make_graph(list(nodes), "part", given, made)
+    sources, results = ([helper.make_empty_tensor_value_info(name) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(list(nodes), "part", sources, results)
     return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))

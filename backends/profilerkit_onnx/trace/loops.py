@@ -119,7 +119,7 @@ class _Loop:
         number, condition = self._make_own_values(turns)
         carried = [begin and begin.without_array() for begin in self.begins]
         while True:
-            counted = [self._find_count(index, value, number) for index, value in enumerate(carried)]
+            counted = [self._mark_count(index, value, number) for index, value in enumerate(carried)]
             body = walk_body(self.walk, self.visit, self.graph, [number, condition, *counted], turns.number_to_count)
             goes_on, *outputs = body.outputs
             handed_on, stacked = outputs[: len(carried)], outputs[len(carried) :]
@@ -145,7 +145,7 @@ class _Loop:
         self.walk.work.append(Executed("Loop", self.walk.node, (), (number, condition), self.visit.times))
         return number, condition
 
-    def _find_count(self, index: int, carried: Value | None, number: Value) -> Value | None:
+    def _mark_count(self, index: int, carried: Value | None, number: Value) -> Value | None:
         """Return a carried value; one that counts is stored, as the number of the turn is: ``i`` of ``while i < n``."""
         turn, begin = self.walk.origins.get(number.number), self.begins[index]
         first = None if begin is None else _read_integer(begin.array)
