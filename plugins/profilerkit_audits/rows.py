@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from enum import StrEnum
+from numbers import Integral
 from typing import Any
 
 import msgspec
@@ -115,7 +116,7 @@ def _make_plain(number: Any) -> Any:
     """Return a number as JSON holds it, with every digit; None if it is not finite."""
     if number is None or not math.isfinite(number):
         return None
-    return float(number) if isinstance(number, float) else int(number)
+    return int(number) if isinstance(number, Integral) else float(number)
 
 
 class Row(msgspec.Struct, frozen=True):

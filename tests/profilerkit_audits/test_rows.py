@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from profilerkit import Completeness, Measurement, Metric, Partial, Unavailable
@@ -68,6 +71,16 @@ def test_a_value_has_the_sign_that_it_has_in_its_report(returned: object, sign: 
     """The interval of a measurement says nothing about what it lacks."""
     record = StatusRecord.of(Depth().with_outcome(Outcome.of(returned), ()))
     assert (record.sign, Value.of(record).sign) == (sign, sign)
+
+
+@pytest.mark.parametrize("number", [np.float32(0.75), np.float16(0.75), np.array(0.75), Fraction(3, 4), 0.75])
+def test_a_number_of_any_type_keeps_its_fraction(number: object) -> None:
+    """A user's metric may return what NumPy computes, which is no float of Python."""
+    for returned in (number, Partial(number, ("a part",))):
+        value = Value.of(StatusRecord.of(Depth().with_outcome(Outcome.of(returned), ())))
+        assert (value.value, value.low) == (0.75, 0.75)
+    (whole,) = (Value.of(StatusRecord.of(Depth().with_outcome(Outcome.of(np.int64(2**60 + 1)), ()))),)
+    assert whole.value == 2**60 + 1, "which no float holds"
 
 
 def test_a_measured_value_has_a_text_without_its_interval() -> None:
