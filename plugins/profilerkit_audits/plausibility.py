@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.count_text import format_count
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.times.measurement import Measurement
+from profilerkit.trace.bounds import WORK
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -22,15 +23,13 @@ CORE_FLOPS = 2 * 2 * 16 * 6e9
 LOW_PRECISION = 16
 #: FLOPs that no accelerator of today exceeds in a second at any precision.
 ACCELERATOR_FLOPS = 5e16
-#: Metrics that are plausible only above zero: a model with a zero is most often a model that was not counted.
-_NONZERO = ("macs", "flops", "memory_footprint")
 
 
 def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
     """Return why values of a report are not plausible, a sentence each; no sentence if all values are plausible.
 
     A zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a throughput
-    without a batch size are not plausible. A model may have no parameters, and then FLOPs without MACs. ``device`` and
+    without a batch size are not plausible. A model without parameters may have no MACs and FLOPs. ``device`` and
     ``dtype`` were stated for the timed run, or are None: if the report does not show the device or the dtype either,
     the higher ceiling counts.
     """
@@ -41,16 +40,17 @@ def find_flags(report: Report, device: str | None = None, dtype: str | None = No
 
 
 def _flag_zeros(report: Report) -> Iterator[str]:
-    """Yield the counts and the times that are zero.
+    """Yield the counts and the times that are zero: a model with a zero is most often a model that was not counted.
 
-    A resize or a Fourier transform has no parameters, and does no multiply-accumulates; it does have FLOPs.
+    A Fourier transform has no parameters and no multiply-accumulates. A resize that copies values has no FLOPs either,
+    but it has operators.
     """
-    has_other_work = report.get("total_params") == 0 and bool(report.get("flops"))
+    is_seen_without_parameters = report.get("total_params") == 0 and bool(report.get("flops") or report.operators)
+    nonzero = ("memory_footprint",) if is_seen_without_parameters else ("memory_footprint", *WORK)
     for name, record in report.statuses.items():
         value = record.value
         is_zero = is_number(value) and not value
-        is_possible = name not in _NONZERO or (name == "macs" and has_other_work)
-        if is_zero and not is_possible and record.completeness is Completeness.COMPLETE:
+        if is_zero and name in nonzero and record.completeness is Completeness.COMPLETE:
             yield f"{name}: it is 0, and is reported as complete"
         if isinstance(value, Measurement) and value.median <= 0:
             yield f"{name}: its median is {value.median!r}, and no measurement is zero or less"

@@ -13,6 +13,7 @@ import pytest
 from profilerkit import Completeness, Measurement, Report, profile
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
 from profilerkit_audits.cases import Case
 from profilerkit_audits.engine import EngineOptions
 from profilerkit_audits.local_engine import LocalEngine, State, _Session, may_go, may_start
@@ -40,11 +41,15 @@ def test_a_zero_is_flagged_unless_something_is_said_to_be_missing(fine: Report) 
 
 
 def test_a_model_without_parameters_may_do_no_macs_but_some_work(fine: Report) -> None:
-    """A resize, or a Fourier transform; a model of which nothing at all is counted was most often not seen."""
+    """A resize, which may only copy values; a model of which no operator is seen was most often not run at all."""
     resize = with_value(with_value(fine, "total_params", 0), "macs", 0)
-    assert find_flags(resize) == ()
-    assert find_flags(with_value(resize, "flops", 0)) == tuple(
-        f"{name}: it is 0, and is reported as complete" for name in ("macs", "flops")
+    assert find_flags(resize) == find_flags(with_value(resize, "flops", 0)) == ()
+    for operators in (None, Table(())):
+        assert find_flags(replace(with_value(resize, "flops", 0), operators=operators)) == tuple(
+            f"{name}: it is 0, and is reported as complete" for name in ("macs", "flops")
+        )
+    assert find_flags(with_value(resize, "memory_footprint", 0)) == (
+        "memory_footprint: it is 0, and is reported as complete",
     )
 
 
