@@ -44,8 +44,8 @@ _USUAL_TOP_FOLDERS = (
     *("Users", "Volumes", "data", "gpfs", "home", "lustre", "media", "mnt", "nfs", "opt", "private", "projects"),
     *("root", "scratch", "srv", "tmp", "usr", "var", "work"),
 )
-#: The name of a file.
-_FILE = re.compile(r"[^\s/]*\.(?:py|so|onnx|pth?|h5|keras|tflite|pb|json|toml|db|safetensors)\b")
+#: The last part of a name in a graph: an operator, with the number of its output.
+_OPERATOR = re.compile(r"[A-Z]\w*(?![\w.])")
 #: Names of users that are words as well, which would be hidden everywhere.
 _COMMON_NAMES = frozenset(
     ["root", "user", "admin", "test", "build", "runner", "default", "data", "model", "local", "python"]
@@ -93,7 +93,7 @@ def hide_text(text: str) -> str:
 def _is_path(folders: re.Match[str]) -> bool:
     """Return whether folders in a text are of a file system, and no name in a graph, such as ``/layer1/conv1/Conv``."""
     top = folders[0].split("/")[1] if folders[0].startswith("/") else ""
-    is_of_graph = top and top not in _list_top_folders() and not _FILE.match(folders.string, folders.end())
+    is_of_graph = top and top not in _list_top_folders() and _OPERATOR.match(folders.string, folders.end())
     return not is_of_graph
 
 
