@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from profilerkit.piping.comparative import Comparative
@@ -51,8 +53,8 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """The value after minus the value before; None if one is missing."""
-        if self.before.value is None or self.after.value is None:
+        """The value after minus the value before; None if one is missing, or is a bound."""
+        if self.before.value is None or self.after.value is None or self.before.sign or self.after.sign:
             return None
         return self.after.value - self.before.value
 
@@ -78,7 +80,7 @@ class Change:
     def describe(self) -> str:
         """Return both values as a text: ``4.09 GMACs -> 4.2 GMACs (+2.7 %)``."""
         sides = [_write_side(value) for value in (self.before, self.after)]
-        if self.difference is not None and sides[0] == sides[1]:  # equal in the digits that are shown
+        if sides[0] == sides[1] and self.before.value != self.after.value:  # equal in the digits that are shown
             sides = [value.digits for value in (self.before, self.after)]
         ratio = ""
         if self.difference and self.before.value:
@@ -159,7 +161,10 @@ def _grade(value: Value) -> int:
 
 
 def judge_move(before: Value, after: Value, report: Report | None, metric: str) -> str:
-    """Return the verdict on a move, by the direction of the metric in the report; see `Change`."""
+    """Return the verdict on a move, by the direction of the metric in the report; see `Change`.
+
+    Bounds are better or worse if every value between their ends is.
+    """
     if _grade(after) != _grade(before):
         return "lost" if _grade(after) < _grade(before) else "appeared"
     if before.value is None or after.value is None:
@@ -167,4 +172,14 @@ def judge_move(before: Value, after: Value, report: Report | None, metric: str) 
     record = None if report is None else report.statuses.get(metric)
     unreported = Comparative.RECIPROCAL if after.unit == "s" else Comparative.NONE  # less time is better
     comparative = unreported if record is None else record.comparative
-    return comparative.verdict(comparative.enhancement(float(before.value), float(after.value))) or "moved"
+    verdicts = {
+        comparative.verdict(comparative.enhancement(*pair)) for pair in product(_find_ends(before), _find_ends(after))
+    }
+    return (verdicts.pop() if len(verdicts) == 1 else "") or "moved"
+
+
+def _find_ends(value: Value) -> tuple[float, float]:
+    """Return the two ends of a number; an end that is not known is zero or infinity, because bounds are of counts."""
+    if not value.sign:
+        return (float(value.value or 0),) * 2
+    return value.low or 0.0, math.inf if value.high is None else value.high

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from profilerkit import profile
+from profilerkit import Completeness, profile
+from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
+from profilerkit_audits import Value
+from profilerkit_audits.changes import judge_move
 from profilerkit_audits.responsible_layers import (
     OperatorSum,
     _Move,
@@ -73,6 +77,32 @@ def test_a_layer_whose_count_is_unknown_did_not_move() -> None:
         assert find_layers(before, after, "macs") == ()
     (added,), (removed,) = find_layers(smaller, whole, "macs"), find_layers(whole, smaller, "macs")
     assert ("+32, added" in added, "-32, removed" in removed) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ((56, 56), (48, 48), "better"),
+        ((56, 56), (48, None), "moved"),  # at least 48: it may be 56 as well
+        ((56, 56), (60, None), "worse"),  # at least 60
+        ((56, None), (48, 48), "better"),
+        ((48, None), (56, 56), "moved"),
+        ((56, 56), (None, 48), "better"),
+        ((0, 50), (48, 48), "moved"),
+        ((56, 60), (48, 52), "better"),
+    ],
+)
+def test_a_bound_is_better_or_worse_if_every_value_between_its_ends_is(
+    before: tuple[int | None, int | None], after: tuple[int | None, int | None], verdict: str
+) -> None:
+    """Fewer MACs are better; what is only not counted any more is no improvement."""
+    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"])
+    sides = []
+    for low, high in (before, after):
+        number = low or high or 0
+        gap: dict[str, Any] = {"completeness": Completeness.PARTIAL, "sign": Bounds(low, high).sign(number)}
+        sides.append(Value(number, "MACs", low=low, high=high, **({} if low == high else gap)))
+    assert judge_move(*sides, report, "macs") == verdict
 
 
 # Operators ------------------------------------------------------------------------------------------------------------
