@@ -76,7 +76,8 @@ def _rank(row: Row) -> list[float]:
 def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:
     """Return a table of the page, whose rows are named by their first column.
 
-    ``thing`` is the kind of a row: "layer". Shares are shares of the row ``whole``; None for a table without shares.
+    ``thing`` is the kind of a row: "layer". Shares are shares of the row ``whole``, or of the sum of all rows if it is
+    more, because weights that layers share count in each of them. ``whole`` is None for a table without shares.
     """
     name, *keys = rows[0]
     columns = describe_columns(keys, rows)
@@ -86,7 +87,7 @@ def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | No
         column["shown"] = not (is_memory_of_layers or key.startswith("bytes_") or key.endswith(("_low", "_high")))
         total: Any = None if whole is None else whole.get(key)
         if column["share"] and is_number(total) and total > 0:
-            column["whole"] = make_plain(total)
+            column["whole"] = make_plain(max(total, sum(row[key] for row in rows if is_number(row[key]))))
     return {
         "title": title,
         "thing": thing,
