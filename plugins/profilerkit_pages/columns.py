@@ -81,10 +81,13 @@ def _describe_column(key: str, rows: Sequence[Row]) -> ColumnData:
 
 def write_column_title(key: str) -> str:
     """Return the title of a column: the page's words if it has some, else a title made from the key."""
-    return _WORDS.get(key) or visible(write_title(key.removesuffix("_seconds")))
+    name, space, metric = key.partition(" ")
+    title = _WORDS.get(name) or visible(write_title(name.removesuffix("_seconds")))
+    return f"{title}{space}{visible(metric)}"
 
 
-def _find_unit(key: str) -> tuple[str, Scale]:
+def _find_unit(column: str) -> tuple[str, Scale]:
+    key, _, _ = column.partition(" ")
     if key == "seconds" or key.endswith("_seconds"):
         return "s", Scale.TIME
     if key == "own_intensity":

@@ -21,24 +21,45 @@ __all__ = ["describe_layers", "find_places", "merge_rows", "write_layer_name"]
 
 #: Columns from which the page builds its tree of layers.
 _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
+_NOTHING = (None, "", ())
 
 
 def merge_rows(report: Report) -> list[dict[str, Any]]:
     """Return a row for each layer with its values in all tables by layer, and the bytes that its operators move.
 
-    If tables differ in a value, the value of the trace is taken.
+    If metrics have other values than the trace, or than a metric before, in a column of the same name, the column is
+    named with its metric: ``seconds (probe)``.
     """
-    traced = report.layers or LayerTable(())
-    measured = [record.value for record in report.statuses.values() if is_by_layer(record.value)]
-    columns = [column for table in (*measured, traced) for column in table.columns]
-    rows = {row["path"]: dict[str, Any].fromkeys(columns) for table in (traced, *measured) for row in table}
-    for table in (*measured, traced):
-        for row in table:
-            rows[row["path"]] |= row
+    tables = {"": report.layers or LayerTable(())}
+    tables |= {record.key: record.value for record in report.statuses.values() if is_by_layer(record.value)}
+    rows: dict[str, dict[str, Any]] = {row["path"]: {} for table in tables.values() for row in table}
+    for metric, table in tables.items():
+        for name, columns in _group_ends(table.columns).items():
+            is_other = any(_is_other(column, rows[row["path"]], row) for column in columns for row in table)
+            for column in columns:
+                values = {row["path"]: row[column] for row in table}
+                merged = f"{name} ({metric}){column.removeprefix(name)}" if is_other else column
+                for path, row in rows.items():
+                    if row.get(merged) in _NOTHING:
+                        row[merged] = values.get(path)
     for row in rows.values():
         traffic: list[Any] = [row.get(column) for column in TRAFFIC]
         row["bytes_moved"] = sum(traffic) if all(map(is_number, traffic)) else None
     return list(rows.values())
+
+
+def _group_ends(columns: Iterable[str]) -> dict[str, list[str]]:
+    """Return columns by the name that they share with the columns of their ends: ``macs_low`` is with ``macs``."""
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        groups.setdefault(column.removesuffix("_low").removesuffix("_high"), []).append(column)
+    return groups
+
+
+def _is_other(column: str, before: Row, row: Row) -> bool:
+    """Return whether two rows of a layer have different values in a column; a row without a value is no other."""
+    values = before.get(column), row[column]
+    return column not in _TREE_COLUMNS and not any(value in _NOTHING for value in values) and values[0] != values[1]
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:

@@ -102,7 +102,8 @@ def test_a_bound_is_better_or_worse_if_every_value_between_its_ends_is(
         number = low or high or 0
         gap: dict[str, Any] = {"completeness": Completeness.PARTIAL, "sign": Bounds(low, high).sign(number)}
         sides.append(Value(number, "MACs", low=low, high=high, **({} if low == high else gap)))
-    assert judge_move(*sides, report, "macs") == verdict
+    old, new = sides
+    assert judge_move(old, new, report, "macs") == verdict
 
 
 # Operators ------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from page_reports import small, status, unpack, with_bounds
+from page_reports import layer_table, small, status, unpack, with_bounds
 
 from profilerkit import Comparison, Report, Scale
 from profilerkit.render import render
@@ -104,3 +104,34 @@ def test_a_layer_that_has_the_time_of_one_inside_has_no_speed(calls: int, second
     else:
         with pytest.raises(ValueError, match="no layer has FLOPs, bytes and a time of its own"):
             draw(told, "roofline")
+
+
+def test_a_metric_that_counts_otherwise_than_the_trace_has_columns_of_its_own() -> None:
+    """A training step has three times the MACs of the forward pass; it never hides them, or is hidden by them."""
+    exact = small().layers or LayerTable(())
+    bounds = with_bounds().layers or LayerTable(())
+    thrice = [
+        {**row, **{key: 3 * (row[key] or 0) for key in row if "macs" in key and row[key] is not None}} for row in bounds
+    ]
+    records = {"training_layers": status("training_layers", LayerTable(thrice), "5 layers")}
+    (data,) = page_data(replace(small(timed=False), layers=exact, statuses=records))["reports"]
+    columns = {column["key"]: column for column in data["layers"]["columns"]}
+    forward, training = columns["macs"], columns["macs (training_layers)"]
+    assert "signed" not in forward
+    assert unpack(forward["values"]) == [4224, 128, 128, 0, 4096]
+    assert unpack(training["values"]) == [3 * macs for macs in unpack(forward["values"])]
+    assert training["signed"] == {0: ["≥ ", 12672], 1: ["≤ ", 384], 2: ["~ ", 384], 3: ["≤ ", 21]}
+    assert (training["title"], "flops (training_layers)" in columns) == ("MACs (training_layers)", False)
+
+
+@pytest.mark.parametrize("title", ["By layer", "By type"])
+def test_the_shares_of_layers_that_share_their_weights_are_at_most_the_whole(title: str) -> None:
+    """An embedding of 800 weights, which a linear layer uses too: 800 in the model, and 800 in each of the two."""
+    rows = [
+        {**row, "params": 800, "own_params": 800 if row["path"] else 0}
+        for row in layer_table([("", "Net", 0, 0), ("e", "Embedding", 800, 1), ("h", "Linear", 800, 1)])
+    ]
+    (report,) = page_data(Report("net", "fake", "Net", {}, layers=LayerTable(rows)))["reports"]
+    (table,) = [table for table in report["tables"] if table["title"] == title]
+    (params,) = [column for column in table["rows"]["columns"] if column["key"] == "params"]
+    assert (sorted(unpack(params["values"]))[-2:], params["whole"]) == ([800, 800], 1600)
