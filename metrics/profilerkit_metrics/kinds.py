@@ -13,6 +13,7 @@ __all__ = ["Bytes", "Count", "LayerRows", "Seconds", "Share", "write_shares"]
 class Count(Metric):
     """A number of things, shown with an SI prefix; the fewer the better."""
 
+    GROWS: bool = True
     SCALE: Scale = Scale.SI
     COMPARATIVE: Comparative = Comparative.RECIPROCAL
 
@@ -20,6 +21,7 @@ class Count(Metric):
 class Bytes(Metric):
     """A number of bytes, shown with an IEC prefix; the fewer the better."""
 
+    GROWS: bool = True
     UNIT: str = "B"
     SCALE: Scale = Scale.IEC
     COMPARATIVE: Comparative = Comparative.RECIPROCAL
@@ -36,11 +38,14 @@ class Seconds(Metric):
 class Share(Metric):
     """A share of the possible maximum, from 0 to 1; the more the better."""
 
+    GROWS: bool = True
     COMPARATIVE: Comparative = Comparative.DIV
 
 
 class LayerRows(Metric):
     """A table with a row for each layer."""
+
+    GROWS: bool = True
 
     def show(self) -> str:
         """Return the number of layers; the table is the value."""

@@ -28,6 +28,7 @@ class MacsByDtype(Metric):
     NAME: str = "macs_by_dtype"
     FRIENDLY_NAME: str = "MACs by dtype"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    GROWS: bool = True
     FORMULA: str = (
         "macs of the operators whose first output has the dtype, or whose factors have it if they are narrower"
     )

@@ -23,6 +23,7 @@ __all__ = ["ComputeSparsity", "Sparsity", "effective_macs"]
     scale=Scale.SI,
     better="lower",
     derived_from=TracePart.OPERATORS,
+    grows=True,
     on_demand=True,
     formula="sum over operators of macs * nonzero weights / weights",
     omissions="zeros among activations; without a run, zeros of weights that values choose",

@@ -112,6 +112,7 @@ class TrainingMemoryParts(Metric):
 
     NAME: str = "training_memory_parts"
     DERIVED_FROM: TracePart | None = TracePart.MEMORY
+    GROWS: bool = True
     FORMULA: str = "training_memory, divided by the purpose of the bytes"
     OMISSIONS: str = "as training_memory"
     SOURCE: str = "profilerkit's own definition"

@@ -33,6 +33,7 @@ class PredictedTime(Seconds):
 
     NAME: str = "predicted_time"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    GROWS: bool = True
     FORMULA: str = (
         "from a data sheet: max(sum of 2 * macs / peak by dtype, compulsory bytes / bandwidth); from a calibration: "
         "the sum over regions of operators of their time in its tables, and the time of the host"
@@ -46,6 +47,7 @@ class PredictedTrainingTime(Seconds):
 
     NAME: str = "predicted_training_time"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    GROWS: bool = True
     FORMULA: str = "as predicted_time, of the trace of a training step"
     OMISSIONS: str = "the loss and the optimizer's update; loading data"
     SOURCE: str = "the roofline: Williams and others, 2009; the estimate is profilerkit's own"

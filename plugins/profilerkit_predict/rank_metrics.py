@@ -84,6 +84,7 @@ class RankPeakParts(Metric):
 
     NAME: str = "rank_peak_parts"
     DERIVED_FROM: TracePart | None = TracePart.MEMORY
+    GROWS: bool = True
     FORMULA: str = "rank_peak_memory, divided by what the bytes are for"
     OMISSIONS: str = "as rank_peak_memory"
     SOURCE: str = _SOURCE
@@ -195,6 +196,7 @@ class RankStepTime(Seconds):
 
     NAME: str = "rank_step_time"
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
+    GROWS: bool = True
     FORMULA: str = "predicted_training_time of the rank's own operators + exposed_time"
     OMISSIONS: str = "the optimizer's update; loading data"
     SOURCE: str = _PREDICTED

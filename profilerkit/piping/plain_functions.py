@@ -84,6 +84,7 @@ def metric(
     friendly_name: str = "",
     scale: Scale = Scale.NONE,
     derived_from: TracePart | str | None = None,
+    grows: bool = False,
     on_demand: bool = False,
     need: str | None = None,
     **facts: str,
@@ -108,6 +109,8 @@ def metric(
         scale: The prefixes of the unit.
         derived_from: The part of the trace that the value depends on, such as "operators", if the function takes
             ``trace``. If that part is incomplete, the value is too. Default: any part.
+        grows: If True, the value grows with that part, as a sum does: it is a lower bound if the part is incomplete.
+            Otherwise no bound is known then.
         on_demand: If True, the metric is computed only if it is requested by name.
         need: The use that the function makes of the model: "nothing", "trace", "model" if it reads the model and does
             not run it, or "run". With ``static=True`` a metric that runs the model is left out. Default: "run" if the
@@ -131,6 +134,7 @@ def metric(
         "SCALE": instance(Scale, "a member of Scale, such as Scale.SI")("scale", scale),
         "COMPARATIVE": Comparative.choose_ratio(better),
         "DERIVED_FROM": _PART("derived_from", derived_from),
+        "GROWS": FLAG("grows", grows),
         "__doc__": _TEXT("description", description),
         **{fact.upper(): _TEXT(fact, value) for fact, value in facts.items()},
     }

@@ -162,7 +162,8 @@ def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace) -> Outcome:
         error = gaps.error_of_zero
     if error is not None:
         return Outcome.of(Failure(error))
-    return outcome.add_missing(gaps.missing, gaps.bounds) if gaps.missing else outcome
+    bounds = gaps.bounds if key.COUNTS or key.GROWS else UNKNOWN_ENDS
+    return outcome.add_missing(gaps.missing, bounds) if gaps.missing else outcome
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:

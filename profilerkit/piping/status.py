@@ -35,6 +35,9 @@ class StatusKey:
     DERIVED_FROM: TracePart | None = None
     #: "macs" or "flops" if the value is the sum of this count over operators; it then gets both bounds.
     COUNTS: str = ""
+    #: Whether the value grows with each operator, weight or byte, as a sum does: then it is a lower bound if one is not
+    #: counted. Of any other value, such as a quotient, no bound is known.
+    GROWS: bool = False
     #: For the documentation: the formula, what it leaves out, and the source of the definition.
     FORMULA: str = ""
     OMISSIONS: str = ""

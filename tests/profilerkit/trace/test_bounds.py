@@ -128,17 +128,29 @@ def test_the_part_of_a_pass_is_not_known_where_that_of_both_is_not() -> None:
 
 
 @pytest.mark.parametrize("value", [Measurement((1.0, 2.0, 3.0)), {"float32": 16}], ids=["measured", "mapping"])
-@pytest.mark.parametrize(("trace", "sign"), [(made(), "~ "), (made({"op::c": 1}, ()), "≥ "), (made(choices=()), "")])
+@pytest.mark.parametrize(
+    ("trace", "grows", "sign"),
+    [
+        (made(), True, "~ "),
+        (made({"op::c": 1}, ()), True, "≥ "),
+        (made({"op::c": 1}, ()), False, "~ "),
+        (made(choices=()), False, ""),
+    ],
+)
 def test_a_value_without_ends_is_a_lower_bound_only_if_nothing_counts_too_much(
-    value: Any, trace: ModelTrace, sign: str
+    value: Any, trace: ModelTrace, grows: bool, sign: str
 ) -> None:
-    """Of a condition the dearer branch is counted: a rate that is computed from it may be lower too. A file says so."""
+    """Of a condition the dearer branch is counted: a rate that is computed from it may be lower too. A file says so.
+
+    Seconds for each MAC are no lower bound either: they fall with every MAC that is found.
+    """
 
     class Rate(Metric):
         """A rate."""
 
         NAME = "rate"
         DERIVED_FROM = TracePart.OPERATORS
+        GROWS = grows
 
     status = Rate().with_outcome(apply_gaps(Outcome.of(value), Rate(), trace))
     report = Report("net", "fake", "Net", {"rate": StatusRecord.of(status)})

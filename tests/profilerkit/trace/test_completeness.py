@@ -23,7 +23,7 @@ from profilerkit import (
 )
 from profilerkit.errors import ModelFailedError
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.trace.bounds import UNKNOWN_ENDS
+from profilerkit.trace.bounds import UNKNOWN_ENDS, Bounds
 from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
 from profilerkit.trace.records import MemoryTimeline
 
@@ -108,15 +108,28 @@ def test_a_failed_trace_fails_what_follows_from_the_run_alone() -> None:
     }
 
 
-def test_a_number_from_a_trace_of_which_a_part_is_missing_has_no_known_bounds() -> None:
-    @metric("operators_per_layer")
-    def operators_per_layer(trace: ModelTrace) -> float:
-        return len(trace.operators) / len(trace.layers)
+@pytest.mark.parametrize("part", [None, *TracePart])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_number_has_a_lower_bound_only_if_it_says_that_it_grows_with_its_part(
+    part: TracePart | None, grows: bool
+) -> None:
+    """The number is 1: an operator for the one weight. A second operator would make it 2, a second weight a half."""
 
-    profiler = Profiler(FakeModel([FakeLayer("a")]), inputs=X, backend=Tracing(uncounted={"my::op": 1}))
-    profiler.register_profiler_function(operators_per_layer)
-    assert profiler.compute_status("operators_per_layer") == 1 / 2, "the layer, and the model itself"
-    assert profiler.status_get("operators_per_layer", to_value=False).outcome.ends == UNKNOWN_ENDS
+    @metric("operators_per_weight", derived_from=part, grows=grows)
+    def operators_per_weight(trace: ModelTrace) -> float:
+        return len(trace.operators) / len(trace.parameters)
+
+    gaps = {
+        "uncounted": {"my::op": 1},
+        "unmade_weights": "some",
+        "memory": MemoryTimeline(live_bytes=(0,), unsized={"my::op": 1}),
+    }
+    profiler = Profiler(FakeModel([FakeLayer("a", params=1)]), inputs=X, backend=Tracing(**gaps))
+    profiler.register_profiler_function(operators_per_weight)
+    assert profiler.compute_status("operators_per_weight") == 1
+    ends = Bounds(1, None) if grows else UNKNOWN_ENDS
+    expected = {None: UNKNOWN_ENDS, TracePart.LAYERS: Bounds(1, 1)}.get(part, ends)
+    assert profiler.status_get("operators_per_weight", to_value=False).outcome.ends == expected
 
 
 def test_a_value_of_two_traces_lacks_what_either_lacks() -> None:
