@@ -400,7 +400,7 @@ class Profiler:
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
         """Return the value of a status key, or None if it is not computed. ``to_value=False`` returns its instance."""
-        status = self._find_status(self._registry[name])
+        status = self._computing.note_request(self._find_status(self._registry[name]))
         return status.value if to_value else status
 
     def _find_status(self, binding: Binding) -> StatusKey:

@@ -60,6 +60,12 @@ class Computing(threading.local):
         self.names: list[str] = []
         self.requested: list[StatusKey] = []
 
+    def note_request(self, status: StatusKey) -> StatusKey:
+        """Note a computed status that a function has requested from its profiler: its own value depends on it."""
+        if self.names and status.is_computed:
+            self.requested.append(status)
+        return status
+
     def __reduce__(self) -> tuple[type[Computing], tuple[()]]:
         return Computing, ()
 
@@ -98,13 +104,7 @@ class Computation:
 
     def status(self, name: str) -> StatusKey:
         """Return the status of that name; compute it, and the statuses that it needs, if they are not remembered."""
-        return self._note_request(self._find_status(self.registry[name]))
-
-    def _note_request(self, status: StatusKey) -> StatusKey:
-        """Note a status that a function has requested from its profiler: the function's own value depends on it."""
-        if self._computing.names:
-            self._computing.requested.append(status)
-        return status
+        return self._computing.note_request(self._find_status(self.registry[name]))
 
     def _find_status(self, binding: Binding) -> StatusKey:
         remembered = self.cache.entries.get(binding.key.NAME)
@@ -125,7 +125,7 @@ class Computation:
         for binding in bindings:
             name = binding.key.NAME
             try:
-                status = self._note_request(self._find_status(binding))
+                status = self._computing.note_request(self._find_status(binding))
                 if strict:
                     self._require_complete(status, model_name)
             except Exception as error:

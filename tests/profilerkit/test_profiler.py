@@ -23,9 +23,12 @@ from profilerkit import (
     RegistrationWarning,
     UnknownStatusError,
     compare,
+    metric,
+    profile,
 )
 from profilerkit.piping.outcome import Outcome
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.trace.bounds import UNKNOWN_ENDS
 from profilerkit_metrics import ComputeComplexity, ComputeEvalMetric, ComputeExecutionTime, Macs
 
 MakeProfiler = Callable[..., Profiler]
@@ -306,6 +309,27 @@ def test_a_joint_measurement_lacks_what_the_values_that_it_requests_lack() -> No
     comparison = compare(*models, inputs=x, backend=FakeBackend(), functions=Requesting(), metrics=["weight"])
     records = [report.status("weight") for report in comparison.reports]
     assert [(record.value, record.missing) for record in records] == [(5, ("my::op (1 call)",)), (5, ())]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda profiler: profiler.compute_status("macs"),
+        lambda profiler: profiler.status_get("macs"),
+        lambda profiler: profiler.status_get("macs", to_value=False).value,
+        lambda profiler: profiler.status_to_dict()["macs"],
+        lambda profiler: next(value for name, value in profiler.status_items() if name == "macs"),
+    ],
+)
+def test_a_value_lacks_what_the_values_lack_that_its_function_asks_its_profiler_for(ask: Callable[..., int]) -> None:
+    @metric("twice")
+    def twice(profiler: Profiler) -> int:
+        return 2 * ask(profiler)
+
+    model = FakeModel([FakeLayer("a", macs=5, uncounted="my::op")])
+    report = profile(model, FakeTensor((1, 3)), backend=FakeBackend(), functions=twice, metrics=["macs", "twice"])
+    record = report.status("twice")
+    assert (record.value, record.missing, record.ends) == (10, ("my::op (1 call)",), UNKNOWN_ENDS)
 
 
 def test_times_measured_apart_are_said_to_be(make_profiler: MakeProfiler) -> None:
