@@ -20,10 +20,12 @@ from .error_text import shown
 from .errors import ArgumentError, InputError
 from .hooks.infos import LoadedModel
 from .hooks.manager import announce
-from .input_shapes import parse_input_shape
+from .input_shapes import dtype_name, parse_input_shape
+from .inputs import ModelInputs
 from .models.loaders import find_loader, load_model
 from .models.opening import SplitArguments, open_model, place_model, split_arguments
 from .piping.function import ProfilerFunction, why_no_function
+from .piping.input_source import makes_inputs
 from .piping.requests import KeyRequest, read_request
 from .process.cached import cached_property
 from .profiler import Profiler
@@ -59,8 +61,7 @@ class Job:
         gated: Whether the process waits for the caller before the first function that runs the model; then it measures
             by itself.
         folder: The current folder of the process, if it differs.
-        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it differs. Given
-            ``inputs`` keep their dtype.
+        dtype: The dtype of the model's weights and of the floating-point inputs, if it differs.
     """
 
     model: Any
@@ -169,10 +170,11 @@ class Job:
             raise InputError(f"dtype={self.dtype!r} and {replacing} cannot be combined; build the model in this dtype")
         loaded = LoadedModel(self.model) if self.split.placing else self._load_model()
         if self.inputs is not None or self.input_shape is not None:
-            shape = self.input_shape if self.dtype is None else _cast_shape(self.input_shape, self.dtype)
-            loaded = replace(loaded, inputs=self.inputs, input_shape=shape)
+            loaded = replace(loaded, inputs=self.inputs, input_shape=self.input_shape)
         elif self.data_splits is not None:
             loaded = replace(loaded, inputs=None, input_shape=None)
+        if self.dtype is not None:
+            loaded = self._cast(loaded, self.dtype)
         return replace(
             self,
             model=loaded.model,
@@ -197,12 +199,25 @@ class Job:
             model = self._load_text(os.fspath(model))
         elif is_builder(model):
             model = model()
-        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
-        if self.dtype is None:
-            return loaded
+        return model if isinstance(model, LoadedModel) else LoadedModel(model)
+
+    def _cast(self, loaded: LoadedModel, dtype: str) -> LoadedModel:
+        """Return a model with its weights and its floating-point inputs in another dtype."""
         opened = open_model(loaded.model, self.backend)
-        model = require_capability(opened.backend, CastsModels).cast(opened.model, self.dtype)
-        return replace(loaded, model=model, input_shape=_cast_shape(loaded.input_shape, self.dtype))
+        backend, cast = opened.backend, require_capability(opened.backend, CastsModels).cast
+
+        def cast_leaf(leaf: Any) -> Any:
+            tensor = backend.as_tensor(leaf)
+            is_float = backend.is_tensor(tensor) and "float" in dtype_name(tensor.dtype)
+            return cast(tensor, dtype) if is_float else leaf
+
+        def cast_inputs(inputs: Any) -> Any:
+            if makes_inputs(inputs):
+                return lambda batch_size: cast_inputs(inputs(batch_size))
+            return None if inputs is None else ModelInputs.of(inputs).map(cast_leaf)
+
+        shape = _cast_shape(loaded.input_shape, dtype)
+        return replace(loaded, model=cast(opened.model, dtype), inputs=cast_inputs(loaded.inputs), input_shape=shape)
 
     def _is_spec(self, text: str) -> bool:
         """Return whether a text is for a model loader. If not, it is the path of a saved model, which a backend opens.

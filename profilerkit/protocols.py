@@ -78,7 +78,10 @@ class CastsModels(Protocol):
 
     @abstractmethod
     def cast(self, model: Any, dtype: str) -> Any:
-        """Return the model with its floating-point weights in a dtype; raises `InputError` for an unknown name."""
+        """Return the model with its floating-point weights in a dtype, or an input tensor of floats in this dtype.
+
+        Raises `InputError` for an unknown name.
+        """
 
 
 @runtime_checkable

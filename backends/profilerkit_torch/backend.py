@@ -121,7 +121,10 @@ class TorchBackend(
             return programs.make_layered(model)
 
     def cast(self, model: Any, dtype: str) -> Any:
-        """Return the module with its floating-point parameters and buffers in a dtype, which changes the module."""
+        """Return the module with its floating-point parameters and buffers in a dtype, which changes the module.
+
+        A tensor of floats is copied.
+        """
         kind = getattr(torch, dtype, None)
         if not isinstance(kind, torch.dtype) or not (kind.is_floating_point or kind.is_complex):
             raise InputError(

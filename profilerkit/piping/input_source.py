@@ -17,11 +17,15 @@ from ..inputs import ModelInputs, NoInputs
 from ..protocols import fit_inputs
 from ..trace.records import ModelTrace
 
-__all__ = ["InputSource", "find_batch_size", "resize"]
+__all__ = ["InputSource", "find_batch_size", "makes_inputs", "resize"]
 
-#: What makes inputs from a batch size; other objects that can be called are inputs. A graph of a graph library can be
-#: called, and so can a layer: nothing but its type tells what a value is for.
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type)
+
+def makes_inputs(value: Any) -> bool:
+    """Return whether a value makes inputs from a batch size; other objects that can be called are inputs.
+
+    A graph of a graph library can be called, and so can a layer: nothing but its type tells what a value is for.
+    """
+    return isinstance(value, (FunctionType, BuiltinFunctionType, MethodType, partial, type))
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class InputSource:
         """
         if self.shapes is not None:
             return _make_random_inputs(self.shapes, backend, batch_size or 1, model)
-        if isinstance(self.example, _FUNCTIONS):
+        if makes_inputs(self.example):
             with backend.preserve(model):  # code of the user's may touch it
                 return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = ModelInputs.of(self.example).map(backend.as_tensor)

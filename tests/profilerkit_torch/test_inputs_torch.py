@@ -15,7 +15,8 @@ from tiny import BACKEND
 from torch import nn
 from torch.export import export
 
-from profilerkit import compare, profile
+from profilerkit import LoadedModel, compare, profile
+from profilerkit.job import Job
 from profilerkit_torch import TorchDataLoader
 
 
@@ -32,6 +33,32 @@ def test_made_up_inputs_have_the_dtype_of_the_weights(dtype: torch.dtype) -> Non
     assert profile(mixed, input_shape=(8,), metrics=["total_params", "inputs"]).input_dtypes == "float32"
     for named in ("int64", "float32"):
         assert profile(converted, input_shape=((8,), named), metrics=["inputs"]).input_dtypes == named
+
+
+class _Looking(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.linear = nn.Embedding(5, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Any, words: Any) -> Any:
+        return self.linear(x + self.words(words))
+
+
+@pytest.mark.parametrize("given", ["by the loader", "by the caller"])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        (torch.zeros(3, 4), torch.zeros(3, dtype=torch.int64)),
+        {"x": np.zeros((3, 4), np.float32), "words": np.zeros(3, np.int64)},
+        lambda batch_size: (torch.zeros(3, 4), torch.zeros(3, dtype=torch.int64)),
+    ],
+)
+def test_the_dtype_of_a_job_holds_for_the_floats_among_the_inputs(inputs: Any, given: str) -> None:
+    """Bytes: 2 * (5 * 4 + 4 * 2 + 2) of weights, 2 * 12 + 8 * 3 of inputs, 2 * 12 of vectors, 2 * 12 of their sums."""
+    own, further = (inputs, None) if given == "by the loader" else (None, inputs)
+    job = Job(lambda: LoadedModel(_Looking(), own), further, metrics=["memory_footprint"], dtype="float16").load()
+    report = job.compute_report(job.make_profiler(once=True))
+    assert (report.input_dtypes, report["memory_footprint"]) == ("float16, int64", 60 + 48 + 24 + 24)
 
 
 def test_weights_are_read_without_methods_that_a_model_may_have_of_its_own() -> None:
