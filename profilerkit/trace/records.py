@@ -322,7 +322,8 @@ class ModelTrace:
     @property
     def size_bytes(self) -> int:
         """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
-        return sum(weight.bytes for weight in (*self.parameters, *self.buffers) if weight.persistent)
+        buffers = (weight for layer in self.layers for weight in layer.buffers)
+        return sum(weight.bytes for weight in distinct(w for w in (*self.parameters, *buffers) if w.persistent))
 
     @property
     def peak_operator(self) -> OpRecord | None:
