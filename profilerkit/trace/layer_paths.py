@@ -66,17 +66,16 @@ def order_as_tree(paths: Iterable[str]) -> list[str]:
 def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
     """Return for each path the path of the nearest layer around it among them; None for the root and if there is none.
 
-    >>> nearest_around(["", "a", "a.b.c"])
-    {'': None, 'a': '', 'a.b.c': 'a'}
+    >>> nearest_around(["", "b", "a.b.c", "a"])
+    {'': None, 'b': '', 'a.b.c': 'a', 'a': ''}
     """
-    around: dict[str, str | None] = {}
+    around: dict[str, str | None] = dict.fromkeys(paths)
     above: list[str] = []
-    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # inner layers directly behind their layer
+    for path in sorted(around, key=lambda path: path.replace(".", "\0")):  # inner layers directly behind their layer
         while above and above[-1] and not path.startswith(f"{above[-1]}."):
             above.pop()
         around[path] = above[-1] if above else None
-        if not above or above[-1] != path:
-            above.append(path)
+        above.append(path)
     return around
 
 

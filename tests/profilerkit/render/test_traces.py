@@ -160,3 +160,13 @@ def test_the_tables_of_real_metrics_become_tracks(form: str, tmp_path: Path) -> 
         text = render(report, form)
         assert [track for track in tracks if track in text] == tracks
         assert len(report.layerwise) == 3 and "forward_seconds" in report.layerwise.columns
+
+
+@pytest.mark.parametrize("form", ["speedscope", "chrome-trace"])
+def test_layers_are_in_the_order_of_the_model(form: str) -> None:
+    """Neither the tenth block stands before the second one, nor the head before the stem."""
+    paths = ["", "stem", "blocks", *(f"blocks.{index}" for index in range(12)), "head"]
+    times = layer_time_table([LayerTime(path, "Linear", 1, (1.0,)) for path in paths])
+    drawn = render(replace(TEACHER, statuses={"layer_times": record("layer_times", times, "")}), form)
+    places = [drawn.index(f'"{path or "(model)"} (Linear)"') for path in paths]
+    assert places == sorted(places)
