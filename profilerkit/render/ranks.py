@@ -34,7 +34,8 @@ class Ranked(NamedTuple):
 def rank_rows(rows: Iterable[_Row], by: str = "") -> Ranked:
     """Return rows by rank, the largest first; in their own order if no column ranks them.
 
-    A layer around others is left out if the column counts the layers inside too: it would only repeat them.
+    A layer around others is left out if the column counts the layers inside too: it would only repeat them. In a table
+    of such layers alone, none is.
 
     Args:
         rows: The rows of a table.
@@ -45,7 +46,7 @@ def rank_rows(rows: Iterable[_Row], by: str = "") -> Ranked:
     if not by or by not in listed[0]:
         return Ranked("", listed)
     inner = [row for row in listed if by.startswith("own_") or is_innermost(row, by)]
-    return Ranked(by, sorted(inner, key=lambda row: -(row[by] or 0)))
+    return Ranked(by, sorted(inner or listed, key=lambda row: -(row[by] or 0)))
 
 
 def write_ranked_title(title: str, ranked: Ranked, shown: int, total: int) -> str:
