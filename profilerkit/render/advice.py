@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .model_parts import Part, append_name
+from .block_names import append_name
+from .model_parts import Part
 from .values import Column, share_text
 
 if TYPE_CHECKING:

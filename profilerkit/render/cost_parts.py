@@ -7,23 +7,14 @@ and the smallest parts are gathered as the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from ..trace.bounds import WORK
 from ..trace.layer_paths import parent_path
 from ..trace.layer_view import group_children, number_kinds
-from .model_parts import (
-    Part,
-    Row,
-    append_name,
-    find_block,
-    gather,
-    is_numbered,
-    join_alike,
-    label_layers,
-)
+from .block_names import append_name, find_block, is_numbered, label_layers, name_inside
+from .model_parts import Part, Row, gather, join_alike
 
 __all__ = ["choose_column", "divide"]
 
@@ -71,13 +62,6 @@ def divide(rows: Sequence[Row], by: str, most: int) -> Part:
     return model
 
 
-class _Selection(NamedTuple):
-    """The parts inside a layer: parts with a line each, and parts that share the line "others"."""
-
-    shown: list[Part]
-    gathered: list[Part]
-
-
 class _Opener:
     """Opens parts of one model."""
 
@@ -88,9 +72,9 @@ class _Opener:
         self._children = group_children(rows)
         self._kinds = number_kinds(rows)
 
-    def share(self, *parts: Part) -> float:
-        """Return the share of some parts together."""
-        return sum(part.sum(self._by) or 0 for part in parts) / (self._root[self._by] or 1)
+    def share(self, part: Part) -> float:
+        """Return the share of a part."""
+        return (part.sum(self._by) or 0) / (self._root[self._by] or 1)
 
     def select_to_open(self, parts: Sequence[Part]) -> list[Part]:
         """Return the layers with a large share among some parts."""
@@ -110,9 +94,10 @@ class _Opener:
         if self._count_lines(inside) > room:
             inside = self._join_series(inside, part)
         inside = [self.pass_through(inner) for inner in inside]
-        selection = self._select(inside, room)
-        lines = [*selection.shown, gather(selection.gathered)] if len(selection.gathered) > 1 else inside
-        return lines if 1 < len(lines) <= room and self._tells_more(selection, part) else []
+        left = self._choose_left(inside, room)
+        shown, others = [inner for inner in inside if inner not in left], gather(left)
+        lines = [*shown, others] if len(left) > 1 else inside
+        return lines if 1 < len(lines) <= room and self._tells_more(shown, others, part) else []
 
     # The parts of a line ----------------------------------------------------------------------------------------------
 
@@ -127,26 +112,26 @@ class _Opener:
         large = sum(map(self._is_large, inside))
         return large + (large < len(inside))
 
-    def _select(self, inside: Sequence[Part], room: int) -> _Selection:
-        """Gather the small parts; if too many lines are left, the smallest parts except the layer's own work."""
-        if self._count_lines(inside) <= room:
-            gathered = [part for part in inside if not self._is_large(part)]
-        else:
-            ranked = sorted((part for part in inside if part.kind != "own"), key=self.share)
-            gathered = ranked[: len(inside) - room + 1]
-        return _Selection([part for part in inside if part not in gathered], gathered)
+    def _choose_left(self, inside: Sequence[Part], room: int) -> list[Part]:
+        """Return the parts for the line of the others: the small ones; if the large ones alone are too many, more.
 
-    def _tells_more(self, selection: _Selection, around: Part) -> bool:
+        These are the smallest parts; the layer's own work is not among them.
+        """
+        if self._count_lines(inside) <= room:
+            return [part for part in inside if not self._is_large(part)]
+        ranked = sorted((part for part in inside if part.kind != "own"), key=self.share)
+        return ranked[: len(inside) - room + 1]
+
+    def _tells_more(self, shown: Sequence[Part], others: Part, around: Part) -> bool:
         """Return whether the lines say more than the part around them, which they always do of the model itself.
 
         One line that has nearly all says no more, nor do lines of which each has less than the others together.
         """
         if around.rows[0] is self._root:
             return True
-        if len(selection.shown) == 1 and not self._list_inside(selection.shown[0]):
+        if len(shown) == 1 and not self._list_inside(shown[0]):
             return False
-        others = gather(selection.gathered)
-        return all(self.share(others) < self.share(part) or not self._is_large(others) for part in selection.shown)
+        return not self._is_large(others) or all(self.share(others) < self.share(part) for part in shown)
 
     # The content of a part --------------------------------------------------------------------------------------------
 
@@ -156,11 +141,10 @@ class _Opener:
             return []
         inside = []
         for run in self._group_children(self._children.get(part.path, ())):
-            names = [str(child["path"])[len(part.path) :].lstrip(".") for child in run]
-            paths = [append_name(row["path"], name) for row in part.rows for name in names]
-            differs = len(run) > 1 and not is_numbered(run[0]["path"])
-            rows = tuple(self._rows[path] for path in paths)
-            inside.append(Part(label_layers(names), rows, "block" if differs else "layers"))
+            names = [name_inside(child["path"], part.path) for child in run]
+            rows = tuple(self._rows[append_name(row["path"], name)] for row in part.rows for name in names)
+            are_equal = len(run) == 1 or is_numbered(run[0]["path"])
+            inside.append(Part(label_layers(names), rows, "layers" if are_equal else "block"))
         itself = Part("", part.rows, "own")
         if inside and self.share(itself) >= _LEAST_SHARE:
             inside.append(itself)
@@ -168,24 +152,19 @@ class _Opener:
 
     def _group_children(self, rows: Sequence[Row]) -> list[list[Row]]:
         """Return layers in runs that share a line: equal layers of a list, or the layers of a block in a flat model."""
-        runs = [list(run) for _, run in groupby(rows, key=self._find_key)]
-        if len(rows) > _MOST_FLAT:
-            blocks = [list(run) for _, run in groupby(rows, key=self._find_flat_key)]
-            if len(blocks) > 1:  # otherwise all names tell one block, which divides nothing
-                return blocks
-        return runs
+        blocks = _split_runs(rows, self._find_flat_key) if len(rows) > _MOST_FLAT else []
+        # Where all names tell one block, it divides nothing.
+        return blocks if len(blocks) > 1 else _split_runs(rows, self._find_key)
 
-    def _find_key(self, row: Row) -> tuple[str | int | None, ...]:
+    def _find_key(self, row: Row) -> Hashable:
         """Return a key that layers in one line share: equal layers of a list its path and their number."""
         path = row["path"]
-        return (parent_path(path), self._kinds[path]) if is_numbered(path) else (path,)
+        return (parent_path(path), self._kinds[path]) if is_numbered(path) else path
 
-    def _find_flat_key(self, row: Row) -> tuple[str | int | None, ...]:
+    def _find_flat_key(self, row: Row) -> Hashable:
         """Return a key that layers of a flat model share in one line: for the layers of a block, its path."""
         path = row["path"]
-        return self._find_key(row) if is_numbered(path) else (find_block(path),)
-
-    # Too many parts ---------------------------------------------------------------------------------------------------
+        return self._find_key(row) if is_numbered(path) else find_block(path)
 
     def _join_series(self, inside: Sequence[Part], around: Part) -> list[Part]:
         """Return parts with the blocks of a series joined: blocks of one name, then of one stage.
@@ -195,3 +174,8 @@ class _Opener:
         parts = join_alike(inside, around.path, Part.find_block, self._is_large)
         parts = join_alike(parts, around.path, Part.find_stage, self._is_large)
         return parts if len(parts) > 1 else list(inside)
+
+
+def _split_runs(rows: Sequence[Row], find_key: Callable[[Row], Hashable]) -> list[list[Row]]:
+    """Return rows in runs of neighbors with equal keys."""
+    return [list(run) for _, run in groupby(rows, key=find_key)]

@@ -1,99 +1,14 @@
-"""Parts of a model, each one line of a report: a layer, equal layers, a block of layers, or the others of a layer.
-
-Some models hold their blocks in lists: ``layer.0``, ``layer.1``. Others have them in names alone, as Keras models do:
-``block_1_expand`` and ``block_1_project`` are layers of the block ``block_1``, and ``block_1`` and ``block_2`` are
-blocks of the series ``block_``.
-"""
+"""Parts of a model, each one line of a report: a layer, equal layers, a block of layers, or the others of a layer."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-__all__ = [
-    "Numbered",
-    "Part",
-    "PartKind",
-    "Row",
-    "append_name",
-    "find_block",
-    "gather",
-    "is_numbered",
-    "join_alike",
-    "join_blocks",
-    "label_blocks",
-    "label_layers",
-    "split_number",
-]
+from .block_names import find_block, label_blocks, name_inside, split_number
 
-#: The name of a block, which words may follow: ``block_1`` of ``block_1_expand``, ``b2a`` of ``b2a_bn``.
-_BLOCK = re.compile(r"(.*?\d[a-z]?)(?:_(?=[A-Za-z])|$)")
-#: The series of a block, and its number in it: ``block_`` and ``3``, ``block`` and ``2a``.
-_NUMBERED = re.compile(r"(.*?)(\d+[a-z]?)")
-
-
-class Numbered(NamedTuple):
-    """A path that ends in a number, split: ``block_`` and ``3``, ``features.`` and ``12``."""
-
-    series: str
-    number: str
-
-
-def is_numbered(path: str) -> bool:
-    """Return whether a layer is an element of a list: its name is a number."""
-    return path.rpartition(".")[2].isdecimal()
-
-
-def find_block(path: str) -> str:
-    """Return the path of the block that the name of a layer tells; the path itself if it tells none.
-
-    >>> find_block("net.conv4_block2_1_bn"), find_block("block_1_expand"), find_block("conv2d_94"), find_block("add")
-    ('net.conv4', 'block_1', 'conv2d_94', 'add')
-    """
-    outer, _, name = path.rpartition(".")
-    match = _BLOCK.match(name)
-    return append_name(outer, match[1] if match else name)
-
-
-def split_number(path: str) -> Numbered | None:
-    """Return the series and the number of a path that ends in a number; None for another.
-
-    >>> split_number("features.12")
-    Numbered(series='features.', number='12')
-    """
-    match = _NUMBERED.fullmatch(path)
-    return Numbered(match[1], match[2]) if match else None
-
-
-def append_name(path: str, name: str) -> str:
-    """Return the path of a layer inside another one."""
-    return f"{path}.{name}" if path else name
-
-
-def label_layers(names: Sequence[str]) -> str:
-    """Return the label of layers that stand together: their name, their numbers in a list, or their block.
-
-    >>> label_layers(["head"]), label_layers(["layer.0", "layer.1"]), label_layers(["b1_conv", "b1_norm"])
-    ('head', 'layer.0-1', 'b1')
-    """
-    if len(names) == 1:
-        return names[0]
-    return label_blocks(names[0], names[-1]) if is_numbered(names[0]) else find_block(names[0])
-
-
-def label_blocks(first: str, last: str) -> str:
-    """Return the label of blocks of a series, from the first to the last one.
-
-    >>> label_blocks("features.4", "features.6"), label_blocks("block_3", "block_5"), label_blocks("stem", "stem")
-    ('features.4-6', 'block_3-5', 'stem')
-    """
-    if first == last:
-        return first
-    numbered = split_number(last)
-    return f"{first}-{numbered.number if numbered else last}"
-
+__all__ = ["Part", "PartKind", "Row", "gather", "join_alike"]
 
 Row: TypeAlias = Mapping[str, Any]
 PartKind: TypeAlias = Literal["layers", "block", "own", "others"]
@@ -144,41 +59,22 @@ class Part:
         block = find_block(self.path)
         return block if self.kind == "block" or (self.kind == "layers" and block != self.path) else None
 
-    def find_series(self) -> str | None:
-        """Return the series of blocks that this is one of, ``block_`` or ``features.``; None if it is in none."""
-        numbered = split_number(self.find_block() or self.path)
-        return numbered.series or None if numbered and self.kind in ("layers", "block") else None
-
     def find_stage(self) -> tuple[str, ...] | None:
         """Return a key that the blocks of one stage share: their series and the shapes of their outputs.
 
         The key of layers in a list has their type too: a pooling layer between two blocks is not part of their stage.
-        None for a part of no series, or without shapes.
+        None for a part of no series (``block_`` or ``features.``), or without shapes.
         """
-        series, shapes = self.find_series(), self.rows[-1].get("output_shapes")
-        if series is None or not shapes:
+        shapes = self.rows[-1].get("output_shapes")
+        numbered = split_number(self.find_block() or self.path)
+        if self.kind not in ("layers", "block") or not shapes or not numbered or not numbered.series:
             return None
-        return series, str(shapes), str(self.rows[0]["type"]) if self.kind == "layers" else ""
+        return numbered.series, str(shapes), str(self.rows[0]["type"]) if self.kind == "layers" else ""
 
 
 def gather(parts: Sequence[Part]) -> Part:
     """Return the part of all others."""
-    return Part("", tuple(row for part in parts for row in part.rows), "others")
-
-
-def join_blocks(parts: Sequence[Part], outer: str) -> Part:
-    """Return neighbors right inside the layer ``outer`` as one part: ``features.4-6``, ``block_3-5``."""
-    if len(parts) == 1:
-        return parts[0]
-    first = _find_block_of_row(parts[0], parts[0].rows[0])
-    last = _find_block_of_row(parts[-1], parts[-1].rows[-1])
-    label = label_blocks(first[len(outer) :].lstrip("."), last[len(outer) :].lstrip("."))
-    return Part(label, tuple(row for part in parts for row in part.rows), "block")
-
-
-def _find_block_of_row(part: Part, row: Row) -> str:
-    path = str(row["path"])
-    return find_block(path) if part.kind in ("layers", "block") else path
+    return Part("", _list_rows(parts), "others")
 
 
 def join_alike(
@@ -193,16 +89,24 @@ def join_alike(
         is_large: Returns whether a part ends a run of neighbors that it does not belong to.
     """
     runs: list[list[Part]] = []
-    between: list[Part] = []  # small parts behind the last run, which are joined with it if it goes on
+    last_large = 0  # the run that goes on with the next part of its key; small parts may stand behind it
     for part in parts:
         key = find_key(part)
-        if runs and key is not None and key == find_key(runs[-1][0]):
-            runs[-1] += [*between, part]
-            between = []
-        elif runs and not is_large(part):
-            between.append(part)
-        else:
-            runs += [*([small] for small in between), [part]]
-            between = []
-    runs += [[small] for small in between]
-    return [join_blocks(run, outer) for run in runs]
+        if runs and key is not None and key == find_key(runs[last_large][0]):
+            runs[last_large:] = [[*(earlier for run in runs[last_large:] for earlier in run), part]]
+            continue
+        if is_large(part):
+            last_large = len(runs)
+        runs.append([part])
+    return [run[0] if len(run) == 1 else _join_blocks(run, outer) for run in runs]
+
+
+def _join_blocks(parts: Sequence[Part], outer: str) -> Part:
+    """Return blocks right inside the layer ``outer`` as one part: ``features.4-6``, ``block_3-5``."""
+    rows = _list_rows(parts)
+    first, last = (name_inside(find_block(row["path"]), outer) for row in (rows[0], rows[-1]))
+    return Part(label_blocks(first, last), rows, "block")
+
+
+def _list_rows(parts: Sequence[Part]) -> tuple[Row, ...]:
+    return tuple(row for part in parts for row in part.rows)
