@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..hooks.renderers import render, renderer
 from ..process.randomness import keep_random_state
-
-if TYPE_CHECKING:
-    from ..trace.records import LayerTable
+from ..trace.records import LayerTable
 
 __all__ = ["layer_text", "render", "renderer"]
 

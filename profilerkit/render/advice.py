@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..results.report import Report
+from ..trace.records import MemoryTimeline
 from .block_names import append_name
 from .model_parts import Part
 from .values import Column, share_text
-
-if TYPE_CHECKING:
-    from ..results.report import Report
-    from ..trace.records import MemoryTimeline
 
 __all__ = ["list_advice"]
 

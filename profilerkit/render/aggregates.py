@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..foreign_text import visible
+from ..results.comparison import Comparison
+from ..results.report import Report
 from ..times.operator_totals import operator_totals
 from ..trace.table import Table
 from .console import grid_text
 from .grids import list_records
 from .table_grids import ROWS, table_grid
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["by_depth", "by_operator"]
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..results.comparison import Comparison
 from ..trace.alignment import find_difference, is_foreign
 from ..trace.layer_paths import walk_outwards
 from ..trace.layer_view import group_children
 from .grids import Grid
 from .layer_grids import difference_grid
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
 
 __all__ = ["list_changed_layers", "measure_change"]
 

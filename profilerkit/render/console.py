@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich import box
 from rich.cells import cell_len
@@ -20,16 +20,14 @@ from rich.text import Text
 from ..foreign_text import visible
 from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
+from ..results.comparison import Comparison
+from ..results.report import Report, StatusRecord
 from ..trace.table import Table as DataTable
 from .content import parts
 from .fitting import BEFORE_NOISE, FittedColumn, fit, indent_cell
 from .grids import FIRM_SPACE, Grid, Notes, Part, join_units
 from .selection import Selection
 from .values import choose_mark, write_in_full, write_interval
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report, StatusRecord
 
 __all__ = ["Values", "draw_parts", "grid_text", "render", "to_text"]
 

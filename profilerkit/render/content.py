@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..foreign_text import visible
+from ..results.comparison import Comparison
+from ..results.report import Report, StatusRecord
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .enhancements import write_enhancement
@@ -23,10 +25,6 @@ from .table_grids import ROWS
 from .time_grids import environment_grids, measurement_grids, sweep_grids
 from .values import choose_mark, split_value, write_compared_value
 
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report, StatusRecord
-
 __all__ = ["list_parts_below", "parts"]
 
 
@@ -38,8 +36,6 @@ def parts(result: Report | Comparison, selection: Selection | None = None, expla
         selection: The parts that are shown beside the values and notes.
         explains_absent: Whether notes say why a metric has no value in any report; a page says it elsewhere.
     """
-    from ..results.comparison import Comparison
-
     selection = selection or Selection()
     silent: set[str] = set() if explains_absent else _find_absent(result.reports)
     if isinstance(result, Comparison):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ..results.report import Report
 from ..trace.bounds import Sign
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
@@ -13,9 +13,6 @@ from .cost_parts import choose_column, divide
 from .grids import Grid
 from .model_parts import Part
 from .values import Column, share_text, write_count, write_row_value, write_signed_count
-
-if TYPE_CHECKING:
-    from ..results.report import Report
 
 __all__ = ["Costs", "make_cost_grid"]
 

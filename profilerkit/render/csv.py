@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..foreign_text import visible
 from ..piping.outcome import Completeness, is_number
+from ..results.comparison import Comparison
+from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report, StatusRecord
 
 __all__ = ["is_formula", "render", "render_layers", "write_csv"]
 
@@ -25,8 +23,6 @@ def render(result: Report | Comparison) -> str:
     ``low`` and ``high`` (the ends of its interval; for a partial count the known bounds), ``interval`` (its kind: "95 %
     interval", or "range of 3 samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and ``missing``.
     """
-    from ..results.comparison import Comparison
-
     rows = []
     for index, report in enumerate(result.reports):
         for record in report.statuses.values():

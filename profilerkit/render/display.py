@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from ..hooks.renderers import render
 from ..process.clean_output import wants_color
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
+from ..results.comparison import Comparison
+from ..results.report import Report
 
 __all__ = ["log"]
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..piping.comparative import Comparative, is_shown_as_one
 from ..piping.outcome import Completeness
 from ..piping.quantity import format_number
+from ..results.comparison import Comparison
+from ..results.report import StatusRecord
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
 from ..trace.alignment import is_foreign
 from ..trace.bounds import Sign
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import StatusRecord
 
 __all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 

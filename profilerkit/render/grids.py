@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..foreign_text import visible
-
-if TYPE_CHECKING:
-    from ..results.report import Report, StatusRecord
+from ..results.report import Report, StatusRecord
 
 __all__ = [
     "FIRM_SPACE",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..results.comparison import Comparison
+from ..results.report import Report
 from .content import parts
 from .grids import Grid, Notes
 from .selection import Selection
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["escape", "render", "table"]
 

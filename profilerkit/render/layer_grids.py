@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..foreign_text import visible
+from ..results.comparison import Comparison
 from ..trace.alignment import name_column, name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid
 from .layer_settings import write_settings
 from .values import Column, write_achieved, write_count, write_row_value, write_signed_count
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
 
 __all__ = [
     "GridColumn",

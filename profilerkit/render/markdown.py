@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from ..results.comparison import Comparison
+from ..results.report import Report
 from .content import parts
 from .grids import Grid, Notes
 from .selection import Selection
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["escape", "render", "table"]
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import ArgumentError
 from ..foreign_text import visible
+from ..results.comparison import Comparison
+from ..results.report import Report
 from ..trace.bounds import WORK
 from ..trace.rows import read_work
 from .time_stacks import find_rows, read_seconds
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["render"]
 

@@ -6,10 +6,12 @@ The notes about compared times are in ``time_notes.py``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..count_text import format_count
 from ..piping.outcome import Completeness
+from ..results.comparison import Comparison
+from ..results.report import Report, StatusRecord
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
 from ..times.wording import format_noise
@@ -20,10 +22,6 @@ from .grids import Notes, list_records
 from .ranks import SUPERLATIVES, Ranked, rank_rows
 from .time_notes import describe_origins, describe_ratios
 from .values import KINDS, Column, share_text, write_row_value
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report, StatusRecord
 
 __all__ = ["describe_batch", "explain_incomplete", "make_comparison_notes", "make_notes", "top_row_note"]
 

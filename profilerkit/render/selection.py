@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..results.report import Report
 from ..times.operator_times import COLUMNS
 from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
 from ..trace.records import LayerTable
+from ..trace.table import Table
 from .changed_layers import measure_change
 from .grids import Grid
 from .layer_grids import difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
 from .table_grids import ROWS, operator_grid, table_grid
-
-if TYPE_CHECKING:
-    from ..results.report import Report
-    from ..trace.table import Table
 
 __all__ = ["Selection"]
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..foreign_text import visible
+from ..results.comparison import Comparison
+from ..results.report import Report
 from .time_stacks import Frame, stack_frames
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["render"]
 

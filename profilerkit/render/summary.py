@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -12,6 +11,8 @@ from rich.text import Text
 from ..count_text import format_count
 from ..foreign_text import visible
 from ..piping.outcome import Completeness
+from ..results.comparison import Comparison
+from ..results.report import Report
 from ..times.measurement import Measurement
 from ..trace.layer_table import is_by_layer
 from ..trace.layer_view import PEAK
@@ -26,10 +27,6 @@ from .grids import Grid, Notes, Part, list_records
 from .notes import describe_batch
 from .selection import Selection
 from .values import Column, share_text
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["begin_with_state", "describe_inputs", "render", "summarize"]
 
@@ -65,8 +62,6 @@ def summarize(
     advice: bool = True,
 ) -> RenderableType:
     """Return the content of `render` as a renderable of rich."""
-    from ..results.comparison import Comparison
-
     selection = Selection(details, depth, top, changes)
     if isinstance(result, Comparison):
         table, notes, *rest = parts(result, selection)

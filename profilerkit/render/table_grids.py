@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
@@ -11,12 +11,10 @@ from ..trace.bounds import WORK
 from ..trace.layer_paths import within_depth
 from ..trace.layer_view import PEAK
 from ..trace.rows import read_work
+from ..trace.table import Table
 from .grids import Grid
 from .ranks import rank_rows, write_ranked_title
 from .values import Column, share_text, write_count, write_row_value
-
-if TYPE_CHECKING:
-    from ..trace.table import Table
 
 __all__ = ["ROWS", "operator_grid", "table_grid"]
 

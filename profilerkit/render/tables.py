@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..count_text import format_count
 from ..errors import ArgumentError
 from ..hooks.renderers import draw_html_fragment
 from ..process.files import write_text
 from ..times.measurement import Measurement
+from ..trace.table import Table
 from .console import grid_text
 from .csv import write_csv
 from .grids import Grid
 from .markdown import table as markdown_table
 from .table_grids import ROWS, table_grid
-
-if TYPE_CHECKING:
-    from ..trace.table import Table
 
 __all__ = ["draw_html_fragment", "first_rows", "save", "table_text"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from ..piping.quantity import Scale, format_bytes, format_number, scale_value
+from ..results.report import Report
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement
 from ..times.median import is_supported
 from ..times.wording import format_noise
 from .grids import Grid, list_records
-
-if TYPE_CHECKING:
-    from ..results.report import Report
 
 __all__ = ["environment_facts", "environment_grids", "list_timed", "machine_facts", "measurement_grids", "sweep_grids"]
 

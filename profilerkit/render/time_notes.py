@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..results.comparison import Comparison
+from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
 from .grids import list_records
 from .time_grids import list_timed
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report, StatusRecord
 
 __all__ = ["describe_origins", "describe_ratios"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..foreign_text import visible
+from ..results.report import Report
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, nearest_around
 from ..trace.layer_table import is_by_layer
@@ -15,9 +16,6 @@ from ..trace.rows import read_work
 from ..trace.table import Table
 from .grids import list_records
 from .values import write_row_value
-
-if TYPE_CHECKING:
-    from ..results.report import Report
 
 __all__ = ["Frame", "find_rows", "name_frame", "read_seconds", "stack_frames"]
 

@@ -6,19 +6,16 @@ A tracker is known by its methods, and none is imported here.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError
+from ..results.comparison import Comparison
+from ..results.report import Report
 from .content import parts
 from .grids import Grid
 from .markdown import render
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = ["log"]
 

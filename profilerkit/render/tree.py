@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..count_text import format_times
 from ..foreign_text import visible
+from ..results.comparison import Comparison
+from ..results.report import Report
 from ..trace.bounds import WORK
 from ..trace.layer_paths import add_outer, within_depth
 from ..trace.layer_view import group_children
+from ..trace.records import LayerTable
 from .values import Column, share_text, write_achieved, write_row_value
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
-    from ..trace.records import LayerTable
 
 __all__ = ["render"]
 

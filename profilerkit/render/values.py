@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES, Scale, scale_value, split_words
+from ..results.report import StatusRecord
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds, Sign, read_bounds
-
-if TYPE_CHECKING:
-    from ..results.report import StatusRecord
 
 __all__ = [
     "KINDS",

@@ -11,8 +11,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..backend import Backend
 from ..backend_kit.failures import name_backend
 from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
@@ -27,9 +28,6 @@ from ..times.measurement import Measurement
 from ..trace.conditions import write_notes
 from ..trace.records import LayerTable, ModelTrace
 from .report import Report, StatusRecord
-
-if TYPE_CHECKING:
-    from ..backend import Backend
 
 __all__ = ["build_report"]
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
+from ..piping.status import StatusKey
 from ..process.encoding import printable
 from ..process.files import write_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from ..piping.status import StatusKey
 
 __all__ = ["Result", "one_line"]
 

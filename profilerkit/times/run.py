@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    from ..inputs import ModelInputs
-    from ..trace.observed_runs import ObservedRun
+from ..inputs import ModelInputs
+from ..trace.observed_runs import ObservedRun
 
 __all__ = ["Run", "take_several"]
 
