@@ -276,7 +276,8 @@ def test_a_bound_has_its_sign_in_trees_and_notes(macs: int, high: int | None, wr
 
 
 def test_a_table_without_innermost_layers_ranks_all_of_its_layers() -> None:
-    """Twelve layers that hold others, such as the outer ones of a deeper table: the ten with the most MACs are shown."""
+    """Twelve layers that hold others, the outer ones of a deeper table: the ten with the most MACs are shown."""
     table = LayerTable(layer(f"l{number}", "Block", 1, 0.0, is_leaf=False, macs=number) for number in range(12))
-    assert [line.split()[0] for line in table.to_text().splitlines()[3:]] == [f"l{number}" for number in range(11, 1, -1)]
+    drawn = [line.split()[0] for line in table.to_text().splitlines()[3:]]
+    assert drawn == [f"l{number}" for number in range(11, 1, -1)]
     assert top_row_note(table).startswith("the one with the most MACs of 12 layers is l11 (Block)")
