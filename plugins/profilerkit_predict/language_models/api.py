@@ -192,7 +192,7 @@ def _report_model(model: Any, dtype: str | None, options: _Options) -> Iterator[
         facts = source.find_facts(lengths)
     cost = StepCost(facts, adapters=read_adapters(facts, *options.lora), inputs=inputs, **options.cost)
     _require_possible(cost, lengths, options.speculation)
-    open_drafter = partial(open_facts_source, dtype=dtype, backend=options.source["backend"])
+    open_drafter = partial(open_facts_source, dtype=dtype, **(options.source | {"name": None}))
     drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
     measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
     request = Request(*lengths, options.prefill_tokens, options.reserve, options.rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +38,16 @@ def test_a_model_with_values_and_its_configuration_count_alike(attention: str) -
         assert count_passes(report) == expected
         assert report.facts.execution.attention == attention
         assert str(report.facts.execution).startswith(f"as written (transformers {transformers.__version__}")
+
+
+def test_a_drafter_is_trusted_like_the_model(tmp_path: Path) -> None:
+    path = tmp_path / "draft.pt"
+    torch.save(tiny_llama(), path)
+    options: Any = {"prompt": 10, "new": 4, "draft_tokens": 2, "acceptance": 0.5, "draft": str(path)}
+    with pytest.raises(profilerkit.ProfilerKitError, match="trust"):
+        llm(tiny_config(), **options)
+    drafted: Any = llm(tiny_config(), trust=True, **options)
+    assert drafted.speculation.drafter.facts.parameters == drafted.facts.parameters
 
 
 def test_the_model_comes_back_as_it_was() -> None:
