@@ -152,8 +152,11 @@ class _Decoding(NamedTuple):
         return sum(durations) / len(durations) if durations else None
 
     def average_uniform_seconds(self) -> float | None:
-        """Return the mean seconds of a token if tokens choose experts at random."""
-        uniformly = self._replace(cost=replace(self.cost, has_uniform_routing=True))
+        """Return the mean seconds of a token if tokens choose experts at random, those of the drafter too."""
+        drafter = self.speculation.drafter and replace(self.speculation.drafter, has_uniform_routing=True)
+        uniformly = self._replace(
+            cost=replace(self.cost, has_uniform_routing=True), speculation=replace(self.speculation, drafter=drafter)
+        )
         return uniformly.average_seconds(uniformly.list_cycles())
 
     def estimate(self, bound: float | None) -> Estimate | None:
