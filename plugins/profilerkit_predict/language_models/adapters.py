@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -47,8 +46,8 @@ class Adapters:
         """The bytes of all of them."""
         return self.count * self.parameters * self.element_bytes
 
-    def count_device_bytes(self, layout: Layout, layers: int | None) -> int:
-        """Return the bytes of all of them on the fullest device of a layout, which shares them as the matrices.
+    def list_stage_bytes(self, layout: Layout, layers: int | None) -> list[float]:
+        """Return the bytes of all of them on a device in each stage of a pipeline, which shares them as the matrices.
 
         They stand beside matrices of so many layers.
         """
@@ -57,7 +56,7 @@ class Adapters:
             of_all = self._count_elements(matrix) * matrix.experts
             is_dense = matrix.routing is None
             elements += of_all / layout.tensor if is_dense else layout.share_out_experts(of_all, matrix.experts)
-        return math.ceil(self.count * elements * self.element_bytes * max(layout.compute_stage_shares(layers)))
+        return [self.count * elements * self.element_bytes * share for share in layout.compute_stage_shares(layers)]
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int) -> float:
         """Return the bytes that a step reads in one replica: an adapter once, however many sequences use it.

@@ -95,23 +95,26 @@ class EngineCache:
         return self.cache_format.count_bytes(entry // dtype_bytes(self.facts.dtype))
 
     def count_bytes(self, context: int, batch: int, layout: Layout = ONE_DEVICE) -> int:
-        """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout.
+        """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout."""
+        return math.ceil(max(self.list_stage_bytes(context, batch, layout)))
+
+    def list_stage_bytes(self, context: int, batch: int, layout: Layout) -> list[float]:
+        """Return its bytes on a device in each stage of a pipeline; see `count_bytes` for the arguments.
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole. The stages of a pipeline have
         the layers in their order.
         """
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
-        layers = self.facts.sizes.layers
-        of_stages = [0.0] * layout.pipeline
+        stages = [0.0] * layout.pipeline
         for part in self.parts:
             # Whole blocks of a common prefix are of all sequences.
             shared = self.count_shared_entries(part) // self.block_size * self.block_size
             entries = sequences * self._count_entries_in_blocks(part, tokens) - (sequences - 1) * shared
             part_bytes = sequences * part.constant_bytes + entries * part.bytes_per_entry
             of_device = part.share_out(part_bytes, layout.tensor)
-            for stage, share in enumerate(layout.compute_stage_shares(layers, part.numbers)):
-                of_stages[stage] += of_device * share
-        return math.ceil(max(of_stages))
+            for stage, share in enumerate(layout.compute_stage_shares(self.facts.sizes.layers, part.numbers)):
+                stages[stage] += of_device * share
+        return stages
 
     def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
         """Return how many entries the blocks of one sequence have room for, by the engine's rules for windows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from profilerkit.process.cached import cached_property
@@ -58,7 +57,7 @@ class EngineWeights:
         if part.read_in is ReadIn.NONE or (part.read_in is ReadIn.FIRST and not is_first):
             return 0.0
         stored = count_stored_bytes(part, self.format)
-        if part.row_elements is not None:
+        if part.kind is WeightKind.EMBEDDING and part.row_elements:
             rows = part.elements // part.row_elements
             return stored * min(tokens * part.layers, rows) / rows
         if part.routing is not None:
@@ -68,25 +67,32 @@ class EngineWeights:
             return stored * distinct / part.routing.experts
         return stored
 
-    def count_device_bytes(self, layout: Layout) -> int:
-        """Return the bytes of the fullest device: a share of a replica, and of all experts.
+    def list_stage_bytes(self, layout: Layout) -> list[float]:
+        """Return the bytes of a device in each stage of a pipeline: a share of a replica, and of all experts.
 
-        Each stage of a pipeline has its layers, the first stage the tables too, and the last stage the head. A table
-        that is the head is in both.
+        Each stage has its layers, the first stage the tables too, and the last stage the head. A table that is the head
+        is in both. Norms, biases and buffers are not cut: each device has all of a stage.
         """
-        sizes = dict.fromkeys(WeightKind, 0.0)
+        first = last = 0.0
+        in_layers = self._count_repeated_bytes(layout.tensor)
         for part in self.facts.weights:
-            if not part.is_shared:
-                stored = count_stored_bytes(part, self.format)
-                experts = None if part.routing is None else part.routing.experts
-                sizes[part.kind] += layout.share_out_experts(stored, experts) if experts else stored / layout.tensor
-        sizes[WeightKind.MATRIX] += self._count_repeated_bytes(layout.tensor)
-        tables, head = sizes.pop(WeightKind.EMBEDDING), sizes.pop(WeightKind.HEAD)
-        shares = layout.compute_stage_shares(self.facts.sizes.layers)
-        stages = [sum(sizes.values()) * share for share in shares]
-        stages[-1] += head
-        stages[0] += tables or (head if layout.pipeline > 1 else 0)
-        return math.ceil(max(stages))
+            if part.is_shared:
+                continue
+            stored = count_stored_bytes(part, self.format)
+            cut = stored / layout.tensor
+            if part.kind is WeightKind.EMBEDDING:
+                first += cut
+            elif part.kind is WeightKind.HEAD:
+                last += cut
+                first += cut if part.row_elements and layout.pipeline > 1 else 0.0
+            elif part.routing is not None:
+                in_layers += layout.share_out_experts(stored, part.routing.experts)
+            else:
+                in_layers += stored if part.kind is WeightKind.OTHER else cut
+        stages = [in_layers * share for share in layout.compute_stage_shares(self.facts.sizes.layers)]
+        stages[0] += first
+        stages[-1] += last
+        return stages
 
     def count_repeated_elements(self, tensor: int) -> float:
         """Return the elements of the matrices of keys and values that one of ``tensor`` devices has beyond its share.

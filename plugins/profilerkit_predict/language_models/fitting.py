@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .layout import Layout
-from .speculation import Speculation
+from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
 
 #: The most tokens, sequences or devices that are tried: if so many fit, more may.
@@ -86,7 +86,7 @@ def count_memory(
     layout: Layout,
     speculation: Speculation | None = None,
 ) -> Memory:
-    """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass.
+    """Return the bytes of the fullest device of a layout: its share of weights and cache, and activations of a pass.
 
     A pass has at most ``prefill_tokens`` of all replicas, and ``reserve`` is the share of the memory that is left free.
     The drafter is on the same devices.
@@ -99,14 +99,17 @@ def count_memory(
     if facts.traced is not None:  # the same number for each token as in the traced pass
         traced = facts.traced.prefill
         activations = math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
+    drafters = (speculation or NOTHING_DRAFTED).list_stage_bytes(context, batch, layout)
+    stages = zip(cost.list_stage_bytes(context, batch, layout), drafters, strict=True)
+    stage, drafter = max(stages, key=lambda pair: sum(pair[0]) + pair[1])
     return Memory(
-        weights=cost.device_weight_bytes(layout),
-        cache=cost.cache.count_bytes(context, batch, layout),
+        weights=math.ceil(stage.weights),
+        cache=math.ceil(stage.cache),
         activations=activations,
         reserve=0 if capacity is None else math.ceil(capacity * reserve),
         capacity=capacity,
-        adapters=0 if cost.adapters is None else cost.adapters.count_device_bytes(layout, facts.sizes.layers),
-        drafter=0 if speculation is None else speculation.count_device_bytes(context, batch, layout),
+        adapters=math.ceil(stage.adapters),
+        drafter=math.ceil(drafter),
     )
 
 

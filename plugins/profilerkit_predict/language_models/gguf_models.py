@@ -89,7 +89,7 @@ def _describe_weights(sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list
         part = WeightPart(kind, 0, 0, tensor.dtype)
         if kind is WeightKind.EXPERTS or (kind is WeightKind.OTHER and "_exps." in tensor.name):
             part = replace(part, routing=sizes.require_routing())  # biases of experts are read with them
-        elif kind is WeightKind.EMBEDDING:
+        elif kind is WeightKind.EMBEDDING or is_tied:
             part = replace(part, row_elements=tensor.shape[-1])
         elif "attn_kv_b" in tensor.name and tensor.name.replace("attn_kv_b", "attn_k_b") in names:
             part = replace(part, read_in=ReadIn.NONE)

@@ -34,7 +34,8 @@ _ROUTED = (
 #: The assumptions for several devices, in words.
 _SHARED = (
     "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, with the "
-    "matrices that make them; of stages (pp) the fullest has whole layers; work is divided evenly"
+    "matrices that make them; of stages (pp) the fullest has whole layers, all taken to be equally large; work is "
+    "divided evenly"
 )
 
 #: The assumptions of every estimate, in words.
@@ -69,10 +70,12 @@ _NO_ARRIVALS = (
     "nothing follows for {rate:g} requests/s: give a device (--device) with the figures that times follow from, which "
     "one sequence at least fits on"
 )
-_NO_FIT = (
-    "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
-    "memory enough; give devices={needed} (--devices) for the bounds of so many"
+_NO_FIT = "batch {batch} does not fit on {count} device(s), {needed}"
+_NEEDED = (
+    "and needs {needed}: its times are those of a device with memory enough; give devices={needed} (--devices) for the "
+    "bounds of so many"
 )
+_NEVER = "nor on any number of them: its times are those of a device with memory enough"
 _NO_PEAK = (
     "no peak of {device} is known for {dtypes}, in which an engine may multiply these weights where the device can: "
     "then products take less time than this bound says"
@@ -110,7 +113,7 @@ def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Itera
     yield report.reason_without_estimates or _ESTIMATED
     for fit in report.fits:
         if fit.memory.fits is False:
-            needed = fit.needed_devices or "no number of"
+            needed = _NEVER if fit.needed_devices is None else _NEEDED.format(needed=fit.needed_devices)
             yield _NO_FIT.format(batch=fit.batch, count=report.cost.devices, needed=needed)
     if report.serving[0].time_to_first_token is None:
         yield f"{device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"

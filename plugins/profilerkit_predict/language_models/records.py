@@ -115,7 +115,7 @@ class WeightPart:
     bytes: int
     #: The name of its dtype, or of the format that it is stored in: "bfloat16", "nvfp4", "Q4_K".
     dtype: str
-    #: The elements of a row of a table; None for other kinds.
+    #: The elements of a row of a table, also of a table that is the head; None for other weights.
     row_elements: int | None = None
     #: How tokens are sent to experts; None for other kinds.
     routing: Routing | None = None

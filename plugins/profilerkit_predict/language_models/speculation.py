@@ -11,7 +11,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, InputError
 
 from ..checkpoints.formats import WeightKind
-from .formulas import dtype_bytes
+from .formulas import count_stored_bytes, dtype_bytes
 from .layout import Layout
 from .model_cache import CacheGrowth
 from .records import ExecutionModel, Law, ModelFacts, Term, WeightPart, Work
@@ -73,12 +73,24 @@ class Speculation:
         """Return the pass of all drafters over so many prompts; None if drafting is not counted."""
         return None if self.drafter is None else self.drafter(batch, new_tokens, cached).repeat(self.drafters)
 
-    def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
-        """Return the bytes of all drafters on a device: weights and cache."""
+    def list_stage_bytes(self, context: int, batch: int, layout: Layout) -> list[float]:
+        """Return the bytes of all drafters on a device in each stage of a pipeline: weights and cache.
+
+        A drafter of fewer layers than stages is in the last stage whole, with a copy of the model's table, which is in
+        the first stage.
+        """
         if self.drafter is None:
-            return 0
-        cache = self.drafter.cache.count_bytes(context, batch, layout)
-        return self.drafters * (self.drafter.device_weight_bytes(layout) + cache)
+            return [0.0] * layout.pipeline
+        layers = self.drafter.facts.sizes.layers
+        if layers is None or layers >= layout.pipeline:
+            return [self.drafters * sum(stage) for stage in self.drafter.list_stage_bytes(context, batch, layout)]
+        (whole,) = self.drafter.list_stage_bytes(context, batch, replace(layout, pipeline=1))
+        copied = sum(
+            count_stored_bytes(part, self.drafter.weights) / layout.tensor
+            for part in self.drafter.facts.weights
+            if part.is_shared and part.kind is WeightKind.EMBEDDING and layout.pipeline > 1
+        )
+        return [*[0.0] * (layout.pipeline - 1), self.drafters * sum(whole) + copied]
 
 
 #: Steps that check no drafted token, and make one each.

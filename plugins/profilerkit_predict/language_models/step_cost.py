@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
@@ -23,6 +24,14 @@ from .model_cache import CacheLayer
 from .prompts import EncodedInputs, require_context
 from .records import ModelFacts
 from .steps import Piece, Resource, Step, StepTerm
+
+
+class StageBytes(NamedTuple):
+    """The bytes that a device of a stage keeps between steps."""
+
+    weights: float
+    cache: float
+    adapters: float
 
 
 @dataclass(frozen=True)
@@ -92,9 +101,24 @@ class StepCost:
     def cache_bytes(self, context: int, batch: int = 1) -> int:
         """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
 
-        For an encoder-decoder, the tokens are the prompt's tokens and the decoded tokens together.
+        Each replica of the layout has the shared prefix. For an encoder-decoder, the tokens are the prompt's tokens and
+        the decoded tokens together.
         """
-        return self.cache.count_bytes(at_least(0)("context", context), at_least(1)("batch", batch))
+        at_least(0)("context", context)
+        sequences, with_one_more = divmod(at_least(1)("batch", batch), self.layout.data)
+        total: int = with_one_more * self.cache.count_bytes(context, sequences + 1)
+        if sequences:
+            total += (self.layout.data - with_one_more) * self.cache.count_bytes(context, sequences)
+        return total
+
+    def list_stage_bytes(self, context: int, batch: int, layout: Layout) -> list[StageBytes]:
+        """Return the bytes that a device keeps between steps, for each stage of a layout; see `cache_bytes`."""
+        weights = self._engine_weights.list_stage_bytes(layout)
+        cache = self.cache.list_stage_bytes(context, batch, layout)
+        adapters = [0.0] * layout.pipeline
+        if self.adapters is not None:
+            adapters = self.adapters.list_stage_bytes(layout, self.facts.sizes.layers)
+        return list(map(StageBytes, weights, cache, adapters))
 
     def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0, logits: int = 1) -> Step:
         """Return the cost of a step of ``batch`` sequences in a serving engine.
@@ -274,7 +298,7 @@ class StepCost:
 
     def device_weight_bytes(self, layout: Layout) -> int:
         """Return the bytes of the weights of the fullest device of a layout."""
-        return self._engine_weights.count_device_bytes(layout)
+        return math.ceil(max(self._engine_weights.list_stage_bytes(layout)))
 
     @cached_property
     def _engine_weights(self) -> EngineWeights:

@@ -30,13 +30,13 @@ def list_layer_weights(
 ) -> tuple[LayerWeight, ...]:
     """Return the weights of all layers with their kinds, tied weights once.
 
-    A table is a weight that only layers of embeddings hold; a table that is tied to the head is the head, and read
-    whole; ``head`` is its identity. Experts are weights of three dimensions of a layer that multiplies a token by a
+    A table is a weight that only layers of embeddings hold, and perhaps the head, whose identity is ``head``: such a
+    table is the head, and read whole. Experts are weights of three dimensions of a layer that multiplies a token by a
     whole number of the experts in the first dimension: the operators of ``decode``, a step of one token for each
     sequence of the batch, tell the number. If all experts were run, ``routing`` of the configuration tells it.
     """
     macs = _sum_macs_by_layer(decode)
-    tables = _find_tables(trace.layers)
+    tables = _find_tables(trace.layers, head)
     passes = find_passes(trace)
     weights: dict[int, LayerWeight] = {}  # by their identity
     for layer in trace.layers:
@@ -131,14 +131,14 @@ def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:
     return passes
 
 
-def _find_tables(layers: Iterable[LayerRecord]) -> set[int]:
-    """Return the identities of weights that layers of embeddings alone hold."""
+def _find_tables(layers: Iterable[LayerRecord], head: int | None) -> set[int]:
+    """Return the identities of weights that layers of embeddings alone hold, or they and the head."""
     in_tables: set[int] = set()
     elsewhere: set[int] = set()
     for layer in layers:
         target = in_tables if "Embedding" in layer.type and layer.calls else elsewhere
         target.update(weight.identity for weight in layer.parameters if len(weight.shape) == 2)
-    return in_tables - elsewhere
+    return in_tables - (elsewhere - {head})
 
 
 def _sum_macs_by_layer(operators: Iterable[OpRecord]) -> Counter[str]:
@@ -199,10 +199,11 @@ def _describe(
 ) -> WeightPart:
     """Return the kind of a weight, as a part without sizes; ``tables`` and ``head`` are identities of weights."""
     part, dimensions = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype), len(weight.shape)
+    row_elements = weight.shape[1] if weight.identity in tables else None
     if weight.identity == head:
-        return replace(part, kind=WeightKind.HEAD)
-    if weight.identity in tables:
-        return replace(part, kind=WeightKind.EMBEDDING, row_elements=weight.shape[1])
+        return replace(part, kind=WeightKind.HEAD, row_elements=row_elements)
+    if row_elements is not None:
+        return replace(part, kind=WeightKind.EMBEDDING, row_elements=row_elements)
     if routing is not None and (dimensions == 3 or (dimensions == 2 and "bias" in weight.name)):
         kind = WeightKind.EXPERTS if dimensions == 3 else WeightKind.OTHER
         return replace(part, kind=kind, routing=Routing(weight.shape[0], routing.experts_per_token))

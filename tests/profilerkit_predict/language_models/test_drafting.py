@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from toy_language_model import DEVICE, toy_facts
+from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.figures import _compute_rates
 from profilerkit_predict.language_models.fitting import count_memory
-from profilerkit_predict.language_models.layout import ONE_DEVICE
+from profilerkit_predict.language_models.layout import ONE_DEVICE, read_layout
 from profilerkit_predict.language_models.model_cache import CacheLayer
 from profilerkit_predict.language_models.prompts import Lengths
-from profilerkit_predict.language_models.records import ModelFacts
+from profilerkit_predict.language_models.records import ModelFacts, ModelSizes
 from profilerkit_predict.language_models.report_tables import tabulate_terms
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import (
@@ -101,6 +101,29 @@ def test_layers_of_its_own_take_turns() -> None:
         assert row.tokens_per_second == pytest.approx(2 * 3 / (first + prompts + 2 * later))
         report = LanguageModelReport("Toy", own.facts, own, 100, 3, "bfloat16", (row,), speculation=speculation)
         assert f"by Small, 1.3 k parameters and {layers - 1} more like it in turn" in " ".join(str(report).split())
+
+
+def test_a_drafter_of_one_layer_is_in_the_last_stage() -> None:
+    """With a head of its own of 200 bytes beside 200 of matrices, and a copy of the table of 400 of the first stage."""
+    _, head, table = COST.facts.weights
+    layer = replace(SMALL, weights=(*SMALL.weights, head, replace(table, is_shared=True)))
+    own: Any = StepCost(
+        replace(COST.facts, mtp_layer=replace(layer, sizes=ModelSizes(4096, layers=1)), mtp_layer_count=1), DEVICE
+    )
+    for text, copied in (("tp1", 0), ("pp2", 400), ("pp4", 400), ("tp2,pp2", 200)):
+        layout = read_layout(1, text)
+        stages = speculate(own.facts.mtp_layer, cost=own).list_stage_bytes(32, 4, layout)
+        assert stages[-1] == (200 + 200 + 4 * 32 * 2) / layout.tensor + copied, text
+        assert sum(stages) == stages[-1]
+
+
+def test_experts_of_a_drafter_are_chosen_at_random_too() -> None:
+    """Of 8 experts four tokens read 8 * (1 - 0.75 ** 4) at random: 16,000 / 8 bytes each, in both kinds of steps."""
+    cost: Any = StepCost(toy_facts(weights=(EXPERTS,)), DEVICE)
+    row: Any = predict_serving(cost, 4, 100, 2, speculate(toy_facts(weights=(EXPERTS,)), 1, 0.5, cost))
+    experts = [2000 * 8 * (1 - 0.75**tokens) for tokens in (8, 4)]
+    cache = (4 * 100 + 4 * 2) * 8, (4 * 100 + 4) * 8
+    assert row.uniform_time_per_output_token == pytest.approx((sum(experts) + sum(cache)) / 1e9 / 1.5)
 
 
 def test_heads_of_a_number_of_parameters_are_read_for_each_token() -> None:

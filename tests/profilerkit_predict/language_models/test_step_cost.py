@@ -219,9 +219,10 @@ def test_a_prefix_is_stored_and_read_once() -> None:
     assert cost.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - 3 * 32 * 8
     assert cost.cache.count_bytes(50, 4, cost.layout) == cost.cache_bytes(50, 4)
     assert cost(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - 3 * 40 * 8
-    for replicas, readers in ((2, 2), (8, 4)):  # each that has a sequence reads the prefix
-        step = replace(cost, layout=Layout(data=replicas))(4, 1, 50)
-        assert step.cache_read_bytes == 4 * (50 + 9) * 8 - (4 - readers) * 40 * 8
+    for replicas, copies in ((2, 2), (3, 3), (8, 4)):  # each that has a sequence has the prefix, and reads it
+        shared = replace(cost, layout=Layout(data=replicas))
+        assert shared(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - (4 - copies) * 40 * 8
+        assert shared.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - (4 - copies) * 32 * 8
     row: Any = predict_serving(cost, 4, 48, 2)
     assert row.prefill == cost(4, 8, 40)
     assert row.prefill.macs == 4 * (8 * 1000 + 100 + 6 * (8 * 40 + 36))
@@ -274,15 +275,31 @@ def test_the_fullest_device_has_whole_heads() -> None:
 def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
     """Of three layers in two stages the first has two, with 2,000 / 3 bytes of matrices each and the table of 400.
 
-    Where the table is the head, of 200, the last stage has it too.
+    Where the table is the head, of 200, both stages have it, and the first a table of positions of 100 besides.
     """
     cost = StepCost(toy_facts(layers=3, parts=tuple(CacheLayer(f"layers.{index}", 8) for index in range(3))), DEVICE)
     two, three = (count_memory(cost, 8, 32, 64, 0.0, Layout(pipeline=stages)) for stages in (2, 3))
     assert (two.weights, two.cache) == (math.ceil(2 * 2000 / 3 + 400), 8 * 32 * 8 * 2)
     assert (three.weights, three.cache) == (math.ceil(2000 / 3 + 400), 8 * 32 * 8)
-    tied = StepCost(toy_facts(layers=3, weights=toy_facts().weights[:2]), DEVICE)
-    assert tied.device_weight_bytes(Layout(pipeline=2)) == math.ceil(2 * 2000 / 3 + 200)
-    assert tied.device_weight_bytes(Layout()) == 2200
+    matrices, head, _ = toy_facts().weights
+    positions = WeightPart(WeightKind.EMBEDDING, 50, 100, "bfloat16", row_elements=4)
+    for others, size in ((), 0), ((positions,), 100):
+        tied = StepCost(toy_facts(layers=3, weights=(matrices, replace(head, row_elements=4), *others)), DEVICE)
+        assert tied.device_weight_bytes(Layout(pipeline=2)) == math.ceil(2 * 2000 / 3 + 200 + size)
+        assert tied.device_weight_bytes(Layout()) == 2200 + size
+
+
+@pytest.mark.parametrize(("tokens", "weights", "cache"), [(16, 1400, 16 * 4), (64, 1200, 64 * 12)])
+def test_the_fullest_stage_has_the_most_of_all_kinds_together(tokens: int, weights: int, cache: int) -> None:
+    """Two layers of 1,000 bytes: the first has a table of 400 beside it, the last a head of 200 and more cache."""
+    parts = (CacheLayer("layers.0", 4), CacheLayer("layers.1", 12))
+    memory = count_memory(StepCost(toy_facts(layers=2, parts=parts)), 1, tokens, 64, 0.0, Layout(pipeline=2))
+    assert (memory.weights, memory.cache, memory.resident) == (weights, cache, weights + cache)
+
+
+def test_norms_are_not_cut() -> None:
+    norms = WeightPart(WeightKind.OTHER, 10, 20, "bfloat16")
+    assert StepCost(toy_facts(weights=(*toy_facts().weights, norms))).device_weight_bytes(Layout(4)) == 2600 / 4 + 20
 
 
 @pytest.mark.parametrize(("stages", "fullest"), [(2, 8 * 32 + 3 * 100), (4, 8 * 32 + 100), (8, 8 * 32)])
@@ -290,7 +307,7 @@ def test_a_stage_has_the_cache_of_its_own_layers(stages: int, fullest: int) -> N
     """Two of eight layers have attention, of 8 bytes a token, and six a state of 100 bytes."""
     parts = [CacheLayer(f"layers.{index}", *((8, 0) if index in (3, 7) else (0, 100))) for index in range(8)]
     cost = StepCost(toy_facts(layers=8, parts=tuple(parts)), DEVICE)
-    assert count_memory(cost, 1, 32, 64, 0.0, Layout(pipeline=stages)).cache == fullest
+    assert cost.cache.count_bytes(32, 1, Layout(pipeline=stages)) == fullest
 
 
 def test_stages_are_no_more_than_layers() -> None:

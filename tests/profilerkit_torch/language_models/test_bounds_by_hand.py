@@ -300,17 +300,24 @@ def test_devices_share_heads_and_hold_latents_whole() -> None:
     ]
     latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
     assert latent.cost.cache.count_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
-    # The matrices that make latents of 16 + 4, and keys of 8 of the indexer, in two layers, are whole too.
-    repeated = 2 * 28 * WIDTH * 2 * (1 - 1 / 4)
+    # The matrices that make latents of 16 + 4, and keys of 8 of the indexer, in two layers, are whole. So are norms:
+    # of latents, of these keys with a bias, before both parts and before the head; and 2 + 2 frequencies in float32.
+    norms = 2 * (24 + 16 + 2 * 8 + 2 * WIDTH) + WIDTH
+    repeated = (2 * 28 * WIDTH * 2 + norms * 2 + 2 * 2 * 4) * (1 - 1 / 4)
     assert latent.cost.device_weight_bytes(Layout(4)) == latent.cost.stored_weight_bytes / 4 + repeated
 
 
 def test_devices_that_have_the_same_head_have_its_matrices() -> None:
-    """Four devices share two heads of 8 of keys and values: a device has half of these matrices, a fourth of others."""
+    """Four devices share two heads of 8 of keys and values: a device has half of these matrices, a fourth of others.
+
+    It has all norms of two layers and before the head, and 4 + 4 frequencies in float32.
+    """
     config = configuration("LlamaConfig", intermediate_size=64, num_key_value_heads=2, tie_word_embeddings=False)
     cost: Any = llm(config, prompt=PROMPT, new=4, dtype="bf16").cost  # type: ignore[union-attr]
     keys_and_values = 2 * 2 * WIDTH * 2 * 8
-    assert cost.device_weight_bytes(Layout(4)) == cost.stored_weight_bytes / 4 + keys_and_values * 2 * (1 / 2 - 1 / 4)
+    others = 5 * WIDTH * 2 + 2 * 4 * 4
+    repeated = keys_and_values * 2 * (1 / 2 - 1 / 4) + others * (1 - 1 / 4)
+    assert cost.device_weight_bytes(Layout(4)) == cost.stored_weight_bytes / 4 + repeated
 
 
 def test_devices_share_the_heads_of_cross_attention() -> None:
