@@ -65,7 +65,7 @@ def _describe_profile(name: str, options: Options) -> tuple[str, ...]:
         f"{1e3 * float(forward):,.3g} ms",
         f"{1e3 * answer['cold']:,.0f} ms",
         f"{1e3 * float(warm):.3g} ms",
-        f"{1e6 * float(warm) / count:,.0f} us",
+        f"{1e6 * float(warm) / count:,.0f} µs",
         f"{Ratio.of(forward, warm).value:.2g}",
     )
 
