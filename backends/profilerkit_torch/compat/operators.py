@@ -100,12 +100,13 @@ def has_nested_kernel(func: Any) -> bool:
 _PYTHON_KERNELS: set[str] = find_first("torch.library._impls", instead=set())
 
 
-def has_python_kernel(func: Any, device: torch.device) -> bool:
-    """Return whether a kernel in Python computes an operator of another library on a device."""
+def has_python_kernel(func: Any, device: torch.device | None) -> bool:
+    """Return whether a kernel in Python computes an operator of another library on a device; None for any device."""
     if func.namespace in ("aten", "prims"):
         return False
     name = func.name().replace("::", "/")
-    return any(f"{name}/{key}" in _PYTHON_KERNELS for key in (device.type.upper(), "CompositeExplicitAutograd"))
+    devices = ("CPU", "CUDA") if device is None or device.type == "meta" else (device.type.upper(),)
+    return any(f"{name}/{key}" in _PYTHON_KERNELS for key in (*devices, "CompositeExplicitAutograd"))
 
 
 #: The key of the kernel in Python of an operator that takes functions. Without it the functions are not counted.

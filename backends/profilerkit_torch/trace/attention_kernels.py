@@ -88,7 +88,7 @@ def count_spelled_out_bytes(
 ) -> int:
     """Return the bytes alive at the peak of attention beyond its output, without gradients; 0 if there is a kernel."""
     tensors = (query, key, value)
-    if device is None or device.type not in ("cpu", "cuda") or any(tensor.is_nested for tensor in tensors):
+    if device is None or device.type not in ("cpu", "cuda", "meta") or any(tensor.is_nested for tensor in tensors):
         return 0
     if choose_kernel(device, tensors, mask, dropout, is_causal=is_causal, is_grouped=enable_gqa) != _SPELLED_OUT:
         return 0

@@ -1,31 +1,16 @@
 """Bytes that an operator allocates and frees inside, if the source of torch shows how many.
 
-``scaled_dot_product_attention`` converts a mask of booleans to a mask of numbers, in the queries' dtype, before it
-chooses a kernel (``convert_boolean_attn_mask`` in ``aten/src/ATen/native/transformers/attention.cpp``). If no kernel
-accepts the arguments, it makes all scores.
-
-On CUDA a sum over the rows of a matrix, as the gradient of a bias is, adds up parts of the rows in several blocks of
-threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/src/ATen/native/cuda/Reduce.cuh``).
-
-The gradients of attention in float32 and of a softmax on CUDA begin with the products of the output and its gradient
-(``aten/src/ATen/native/transformers/cuda/attention_backward.cu``, ``aten/src/ATen/native/cuda/SoftMax.cu``).
-
-Sums and products begin with their input in the dtype that they add up in (``make_reduction`` in
-``aten/src/ATen/native/ReduceOpsUtils.h``): int64 for integers and booleans.
-
-Losses of logits, margins, squares and Huber make several tensors of the input's size
-(``aten/src/ATen/native/Loss.cpp``), and so do logarithms of sums (``ReduceOps.cpp``). Distances are a product of longer
-points (``Distance.cpp``). Maximum pooling also makes the indices of the largest elements (``Pooling.cpp``).
-
-The workspaces of other kernels differ between devices, and no trace has them. `find_unknown_inside` names those that
-may be as large as the input or larger: of decompositions of matrices, of recurrent layers on CUDA, and of kernels in
-Python, which make tensors like any function.
+There is a rule for each such operator, with the file of torch that it is read from. On the CPU an element-wise operator
+also copies operands of another dtype. The workspaces of other kernels differ between devices, and no trace has them.
+`find_unknown_inside` names those that may be as large as the input or larger: of decompositions of matrices, of
+recurrent layers on CUDA, and of kernels in Python, which make tensors like any function.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -36,9 +21,11 @@ from ..costs import is_plain
 from ..costs.shapes import has_floats
 from ..model.tensors import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
+from .kernel_outputs import find_channels_last
 from .operator_facts import OperatorCall
+from .row_sums import count_row_sum_bytes, is_sum_over_rows
 
-__all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
+__all__ = ["count_bytes_inside", "find_unknown_inside"]
 
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: Operators whose workspace depends on values, or on the library that a device has for matrices.
@@ -59,12 +46,7 @@ _UNTAGGED = ("aten::floor_divide", "aten::where")
 #: Which tensor of an element-wise operator is a condition, which is read as it is.
 _CONDITIONS = {"aten::where": 0, "aten::masked_fill": 1}
 _NARROW = (torch.bfloat16, torch.float16)
-#: The most threads of a block in a reduction on CUDA, and the threads of a warp.
-_MOST_THREADS, _WARP = 512, 32
-#: The bytes of a partial sum, and of a counter.
 _FLOAT32_BYTES = 4
-#: The rows that a thread adds up at least, where several blocks share them, and at most.
-_FEWEST_ROWS, _MOST_ROWS = 16, 256
 
 
 def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | None) -> int:
@@ -72,22 +54,25 @@ def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | N
     rule = _RULES.get(call.func)
     if rule is not None:
         return rule(device, *call.args, **call.kwargs)
-    return _count_promoted(call, result) if device is not None and device.type == "cpu" else 0
+    if not _is_on("cpu", device):
+        return 0
+    return _count_in_resampling(call.args[0], result) if call.func in _RESAMPLING else _count_promoted(call, result)
 
 
 def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> str:
     """Return the name of an operator's workspace on a device if it is large and its size is unknown."""
     if func.namespace != "aten":
         # The kernels of torch's own sharding copy into tensors that they are given (``_fsdp_collectives.py``).
-        has_unseen = func.namespace != "fsdp" and has_python_kernel(func, device or torch.device("cpu"))
+        has_unseen = func.namespace != "fsdp" and has_python_kernel(func, device)
         return f"the workspace of {read_schema(func).name}" if has_unseen else ""
     name: str = read_schema(func).name.partition("::")[2]
     is_copied = name == "_fft_c2r" and (len(args[1]) > 1 or args[0].is_conj())  # once or twice, by its strides
-    is_much = name in _UNSIZED or is_copied or (name in _RECURRENT and _is_cuda(device))
+    is_much = name in _UNSIZED or is_copied or (name in _RECURRENT and _is_on("cuda", device))
     return f"the workspace of {name}" if is_much else ""
 
 
-# The rules: each gets the device, and the arguments of its operator ---------------------------------------------------
+def _is_on(kind: str, device: torch.device | None) -> bool:
+    return device is not None and device.type == kind
 
 
 def _count_promoted(call: OperatorCall, result: Any) -> int:
@@ -113,20 +98,26 @@ def _count_promoted(call: OperatorCall, result: Any) -> int:
     return sum(tensor.numel() * common.itemsize for tensor in narrower)
 
 
-def _is_cuda(device: torch.device | None) -> bool:
-    return device is not None and device.type == "cuda"
+# The rules: each gets the device, and the arguments of its operator ---------------------------------------------------
+#
+# Files are in ``aten/src/ATen/native``. Attention and softmax:
 
 
 def _count_in_attention(
     device: torch.device | None, query: Any, key: Any, value: Any, attn_mask: Any = None, *rest: Any, **options: Any
 ) -> int:
+    """Return the bytes of a mask of booleans as numbers, made before a kernel is chosen, and those without a kernel.
+
+    It is ``convert_boolean_attn_mask`` in ``transformers/attention.cpp``.
+    """
     is_boolean = attn_mask is not None and attn_mask.dtype is torch.bool
     converted = int(attn_mask.numel() * query.element_size()) if is_boolean else 0  # an expanded one is made in full
     return converted + count_spelled_out_bytes(device, query, key, value, attn_mask, *rest, **options)
 
 
 def _count_in_attention_gradient(device: torch.device | None, gradient: torch.Tensor, *_: Any, **__: Any) -> int:
-    return 4 * gradient.numel() if gradient.dtype is torch.float32 else 0
+    """Return the bytes of the products of the output and its gradient (``transformers/cuda/attention_backward.cu``)."""
+    return gradient.nbytes if gradient.dtype is torch.float32 else 0
 
 
 def _count_in_safe_softmax(device: torch.device | None, scores: torch.Tensor, dim: int, *_: Any, **__: Any) -> int:
@@ -136,9 +127,25 @@ def _count_in_safe_softmax(device: torch.device | None, scores: torch.Tensor, di
     return scores.numel() + scores.numel() // max(1, scores.shape[dim]) + scores.element_size()
 
 
+def _count_in_softmax(device: torch.device | None, x: torch.Tensor, dim: int, dtype: Any = None) -> int:
+    """Return the bytes of the input in the dtype of the output, or of its copy without gaps (``SoftMax.cpp``)."""
+    if dtype not in (None, x.dtype):
+        is_in_kernel = _is_on("cuda", device) and (x.dtype, dtype) == (torch.float16, torch.float32)
+        return 0 if is_in_kernel else x.numel() * dtype.itemsize
+    return _copy_with_gaps(device, x)
+
+
+def _copy_with_gaps(device: torch.device | None, x: torch.Tensor, *_: Any) -> int:
+    return 0 if x.is_nested or x.is_contiguous() else count_stored_bytes(x)
+
+
 def _count_in_softmax_gradient(device: torch.device | None, gradient: Any, output: Any, *_: Any) -> int:
+    """Return the bytes of the products of the output and its gradient (``cuda/SoftMax.cu``)."""
     itemsize = max(gradient.element_size(), output.element_size())
-    return int(gradient.numel() * itemsize) if _is_cuda(device) else 0
+    return int(gradient.numel() * itemsize) if _is_on("cuda", device) else 0
+
+
+# Losses (``Loss.cpp``, ``ReduceOps.cpp``, ``Distance.cpp``):
 
 
 def _count_in_cross_entropy(
@@ -180,6 +187,46 @@ def _count_in_bilinear(device: torch.device | None, a: Any, weight: Any, b: Any,
     return int(a.shape[0] * (b.shape[1] + 1) * a.element_size()) if a.dim() == b.dim() == 2 and a.shape[0] else 0
 
 
+# Norms (``layer_norm.cpp``, ``group_norm.cpp``):
+
+
+def _count_in_layer_norm(
+    device: torch.device | None, x: torch.Tensor, shape: Sequence[int], weight: Any = None, *_: Any
+) -> int:
+    """Return the bytes of the mean and deviation of each row, and of the copy of an input with gaps."""
+    rows = x.numel() // max(1, math.prod(shape))
+    return 2 * rows * _find_statistic_size(device, x, weight) + _copy_with_gaps(device, x)
+
+
+def _count_in_group_norm(device: torch.device | None, x: torch.Tensor, groups: int, weight: Any = None, *_: Any) -> int:
+    """Return the bytes of the mean and deviation of each group, and of the copy of an input with gaps.
+
+    With the channels last, the CPU also has both of each channel; other kernels copy the input.
+    """
+    samples, channels = x.shape[:2]
+    statistics = 2 * samples * groups * _find_statistic_size(device, x, weight)
+    layout = find_channels_last(x) if _is_on("cpu", device) else None
+    if layout is None:
+        return statistics + _copy_with_gaps(device, x)
+    of_channels = 2 * samples * channels * max(_FLOAT32_BYTES, x.element_size())
+    return statistics + of_channels + (0 if x.is_contiguous(memory_format=layout) else count_stored_bytes(x))
+
+
+def _count_in_batch_norm(
+    device: torch.device | None, x: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *_: Any
+) -> int:
+    """Return the bytes of the batch's mean and deviation of each channel; the CPU also has a factor and an addend."""
+    sizes = _find_statistic_size(device, x, weight), max(_FLOAT32_BYTES, x.element_size())
+    return 2 * x.shape[1] * sum(sizes[: 1 + _is_on("cpu", device)]) if training else 0
+
+
+def _find_statistic_size(device: torch.device | None, x: torch.Tensor, weight: torch.Tensor | None) -> int:
+    """Return the bytes of a statistic: on the CPU as the weight, or else the input, elsewhere at least in float32."""
+    if _is_on("cpu", device):
+        return (x if weight is None else weight).element_size()
+    return max(_FLOAT32_BYTES, x.element_size())
+
+
 def _count_in_rms_norm(
     device: torch.device | None, x: torch.Tensor, shape: Sequence[int], weight: Any = None, *_: Any
 ) -> int:
@@ -187,7 +234,7 @@ def _count_in_rms_norm(
 
     At the most there are the squares with their means twice, or with a weight the product before it is weighted.
     """
-    if device is None or device.type != "cpu":
+    if not _is_on("cpu", device):
         return 0
     itemsize = _FLOAT32_BYTES if x.dtype in _NARROW else x.element_size()
     numbers, rows = x.numel(), x.numel() // max(1, math.prod(shape))
@@ -200,9 +247,12 @@ def _count_in_rms_norm(
     return there * itemsize - count_stored_bytes(x)
 
 
+# Sorting, sums and what is like them (``ReduceOps.cpp``):
+
+
 def _count_in_kthvalue(device: torch.device | None, x: torch.Tensor, *_: Any) -> int:
     """Return the bytes of the numbers that the CPU partially sorts, and of their indices."""
-    return 0 if _is_cuda(device) else count_stored_bytes(x) + x.numel() * torch.int64.itemsize
+    return count_stored_bytes(x) + x.numel() * torch.int64.itemsize if _is_on("cpu", device) else 0
 
 
 def _count_in_nonzero_count(device: torch.device | None, x: torch.Tensor, dim: Any = None, *_: Any) -> int:
@@ -216,7 +266,36 @@ def _copy_input(device: torch.device | None, x: torch.Tensor, *_: Any, **__: Any
 
 def _count_in_complex_abs(device: torch.device | None, x: torch.Tensor) -> int:
     """Return the bytes of the CPU's complex result, of which the output is the real part."""
-    return 0 if _is_cuda(device) or not x.is_complex() else count_stored_bytes(x)
+    return count_stored_bytes(x) if _is_on("cpu", device) and x.is_complex() else 0
+
+
+def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any, dtype: Any = None, **_: Any) -> int:
+    """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
+    if device is not None and device.type == "cuda" and dimensions and is_sum_over_rows(x, dimensions[0]):
+        return count_row_sum_bytes(device, x)
+    return _count_cast(device, x, dtype)
+
+
+def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
+    return _count_cast(device, x, dtype or (torch.float32 if x.dtype in _NARROW else None))
+
+
+def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
+    """Return the bytes of a reduction's input in the dtype that is added up; accelerators cast floats as they read.
+
+    It is ``make_reduction`` in ``ReduceOpsUtils.h``.
+    """
+    dtype = dtype or (x.dtype if has_floats(x) else torch.int64)
+    if dtype is x.dtype or (has_floats(x) and not _is_on("cpu", device)):
+        return 0
+    return x.numel() * dtype.itemsize
+
+
+def _count_in_reduction(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
+    return _count_cast(device, x, dtype)
+
+
+# Images and transforms (``Pooling.cpp``, ``mkl/SpectralOps.cpp``, ``cpu/UpSampleKernel.cpp``):
 
 
 def _make_pooling_rule(find_largest: Any) -> Callable[..., int]:
@@ -232,34 +311,38 @@ def _make_pooling_rule(find_largest: Any) -> Callable[..., int]:
     return count
 
 
-def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any, dtype: Any = None, **_: Any) -> int:
-    """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
-    if _is_cuda(device) and dimensions and _is_sum_over_rows(x, dimensions[0]):
-        columns = x.shape[-1]
-        return count_reduction_bytes(x.numel() // max(1, columns), columns, *_count_processors(device))
-    return _count_cast(device, x, dtype)
-
-
-def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    return _count_cast(device, x, dtype or (torch.float32 if x.dtype in _NARROW else None))
-
-
-def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
-    """Return the bytes of a reduction's input in the dtype that is added up; CUDA's kernels cast narrow floats."""
-    dtype = dtype or (x.dtype if has_floats(x) else torch.int64)
-    if dtype is x.dtype or (has_floats(x) and _is_cuda(device)):
+def _count_in_transform(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
+    """Return the bytes of a copy: MKL takes all dimensions that it does not transform as one, if strides allow it."""
+    if not _is_on("cpu", device) or not torch.backends.mkl.is_available():
         return 0
-    return x.numel() * dtype.itemsize
+    transformed = {dim % x.dim() for dim in dimensions}
+    batch = [(x.stride(dim), x.shape[dim]) for dim in range(x.dim()) if dim not in transformed and x.shape[dim] > 1]
+    outer_to_inner = pairwise(sorted(batch, reverse=True))
+    is_one = all(stride == inner_stride * inner_size for (stride, _), (inner_stride, inner_size) in outer_to_inner)
+    return 0 if is_one else count_stored_bytes(x)
 
 
-def _count_in_reduction(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    return _count_cast(device, x, dtype)
+def _count_in_resampling(x: torch.Tensor, result: torch.Tensor) -> int:
+    """Return the bytes of images with the channels last, as which the CPU resamples small ones: input and output."""
+    if x.shape[1] == 1 or sum(result.shape[-2:]) > _MOST_RESAMPLED or not x.is_floating_point():
+        return 0
+    images = (x, result)
+    return sum(image.nbytes for image in images if not image.is_contiguous(memory_format=torch.channels_last))
 
 
+#: The most that height and width of the output are together.
+_MOST_RESAMPLED = 128
+_RESAMPLING = frozenset(
+    find_operator(f"aten.{name}.{overload}")
+    for name in ("upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_bilinear2d")
+    for overload in ("default", "vec")
+)
 _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     "scaled_dot_product_attention.default": _count_in_attention,
     "_scaled_dot_product_efficient_attention_backward.default": _count_in_attention_gradient,
     "_safe_softmax.default": _count_in_safe_softmax,
+    **dict.fromkeys(("softmax.int", "log_softmax.int"), _count_in_softmax),
+    **dict.fromkeys(("_softmax.default", "_log_softmax.default"), _copy_with_gaps),
     "_softmax_backward_data.default": _count_in_softmax_gradient,
     "binary_cross_entropy_with_logits.default": _count_in_cross_entropy,
     "soft_margin_loss_backward.default": _count_in_margin_gradient,
@@ -267,6 +350,9 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     "logsumexp.default": _count_in_log_sum,
     "_euclidean_dist.default": _count_in_distances,
     "_trilinear.default": _count_in_bilinear,
+    "batch_norm.default": _count_in_batch_norm,
+    "layer_norm.default": _count_in_layer_norm,
+    "group_norm.default": _count_in_group_norm,
     "rms_norm.default": _count_in_rms_norm,
     "kthvalue.default": _count_in_kthvalue,
     **dict.fromkeys(("count_nonzero.default", "count_nonzero.dim_IntList"), _count_in_nonzero_count),
@@ -275,63 +361,10 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     **{f"{name}.default": _copy_input for name in ("dist", "median", "nanmedian")},
     "max_pool2d.default": _make_pooling_rule(torch.ops.aten.max_pool2d_with_indices),
     "max_pool3d.default": _make_pooling_rule(torch.ops.aten.max_pool3d_with_indices),
+    **{f"_fft_{kind}.default": _count_in_transform for kind in ("c2c", "r2c", "c2r")},
     "sum.dim_IntList": _count_in_sum,
     **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),
     **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_in_reduction),
     **dict.fromkeys(("cumsum.default", "cumprod.default"), _count_in_reduction),
 }
 _RULES = {find_operator(f"aten.{name}"): rule for name, rule in _RULES_BY_NAME.items()}
-
-
-# The buffer of a sum over rows on CUDA --------------------------------------------------------------------------------
-
-
-def _is_sum_over_rows(x: torch.Tensor, dimensions: Sequence[int] | None = None) -> bool:
-    """Return whether a sum is over all dimensions but the last of a contiguous tensor."""
-    if x.dim() < 2 or sorted(dim % x.dim() for dim in dimensions or ()) != list(range(x.dim() - 1)):
-        return False
-    return x.is_contiguous() and x.dtype in (torch.float32, torch.float16, torch.bfloat16)
-
-
-def _count_processors(device: torch.device | None) -> tuple[int, int]:
-    """Return a device's multiprocessors, and the threads of each."""
-    properties: Any = torch.cuda.get_device_properties(device)
-    return properties.multi_processor_count, properties.max_threads_per_multi_processor
-
-
-def count_reduction_bytes(rows: int, columns: int, multiprocessors: int, threads: int) -> int:
-    """Return the bytes of the buffer in which a sum over rows is put together, in float32.
-
-    Each thread adds up several rows of 4, 2 or 1 neighboring columns. A block has as many threads along the columns as
-    a warp, at most, and the others along the rows. Several blocks share the rows of the same columns if the device has
-    room for them, and each of them then has as many places in the buffer for each column as there are columns in it.
-
-    >>> count_reduction_bytes(8192, 4096, multiprocessors=132, threads=2048)
-    138412160
-    """
-    # How a block divides its threads: across the columns, and along the rows.
-    columns_of_thread = next((number for number in (4, 2) if columns % number == 0), 1)
-    most_threads = _MOST_THREADS // columns_of_thread
-    most_across = _find_power_below(columns // columns_of_thread, most_threads)
-    along_rows = min(_find_power_below(rows, most_threads), most_threads // min(most_across, _WARP))
-    along_columns = min(most_across, most_threads // along_rows)
-    # Whether several blocks share the rows: each thread has many of them, and the device has room for more blocks.
-    rows_of_thread = math.ceil(rows / along_rows)
-    blocks_across = math.ceil(columns / columns_of_thread / along_columns)
-    room = multiprocessors * (threads // (along_columns * along_rows))
-    if rows_of_thread < _MOST_ROWS or blocks_across > room:
-        return 0
-    # How many blocks share them: as many as there is room for, while each thread has its fewest rows.
-    sharing = min(math.ceil(room / blocks_across), math.ceil(rows_of_thread / _FEWEST_ROWS))
-    sharing = max(sharing, math.ceil(rows_of_thread / _MOST_ROWS))
-    if sharing == 1:
-        return 0
-    partial_sums = columns * sharing * along_columns * columns_of_thread
-    finished_blocks = blocks_across  # a counter for each
-    return _FLOAT32_BYTES * (partial_sums + finished_blocks)
-
-
-def _find_power_below(number: int, most: int) -> int:
-    """Return the largest power of two that is no larger than a number, and than another one."""
-    power: int = 1 << (max(1, number).bit_length() - 1)
-    return min(power, most)

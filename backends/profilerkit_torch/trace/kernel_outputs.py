@@ -15,7 +15,7 @@ import torch
 
 from ..compat.operators import find_operator, read_schema
 
-__all__ = ["lay_out_as_kernels", "leave_out"]
+__all__ = ["find_channels_last", "lay_out_as_kernels", "leave_out"]
 
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
@@ -46,7 +46,7 @@ def _lay_out(tensor: torch.Tensor, layout: torch.memory_format | None) -> torch.
 def _keep_layout(args: Any) -> torch.memory_format | None:
     """Return the output layout of a kernel that writes contiguous or channels-last, like its first tensor."""
     tensor = args[0]
-    return None if tensor.is_contiguous() else _find_channels_last(tensor) or torch.contiguous_format
+    return None if tensor.is_contiguous() else find_channels_last(tensor) or torch.contiguous_format
 
 
 def _lay_out_convolution(args: Any) -> torch.memory_format | None:
@@ -54,10 +54,10 @@ def _lay_out_convolution(args: Any) -> torch.memory_format | None:
     tensor, weight = args[:2]
     if tensor.dim() != weight.dim() or (tensor.is_contiguous() and weight.is_contiguous()):
         return None
-    return _find_channels_last(tensor) or _find_channels_last(weight)
+    return find_channels_last(tensor) or find_channels_last(weight)
 
 
-def _find_channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
+def find_channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
     """Return the layout with channels last if a tensor has it, as torch's kernels tell."""
     layout = _FORMATS.get(tensor.dim())
     return layout if layout is not None and _is_channels_last(tensor.shape, tensor.stride()) else None
@@ -92,7 +92,7 @@ _KEEPERS = (
 _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
     **{f"aten::{name}": _lay_out_convolution for name in _CONVOLUTIONS},
     **{f"aten::{name}": _keep_layout for name in _KEEPERS},
-    **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: _find_channels_last(args[0])),
+    **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: find_channels_last(args[0])),
     "aten::max_pool1d": lambda args: torch.contiguous_format,
 }
 

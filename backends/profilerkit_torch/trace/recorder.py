@@ -80,7 +80,7 @@ class Recorder(WatchingMode, PassRecord):
     has_unread = False
     #: The device of the model's tensors and inputs that have values; None where they are on several.
     device: torch.device | None = None
-    #: The device on whose kernels the model would run; None where that is not known.
+    #: The device on whose kernels the model would run, "meta" for any accelerator; None where that is not known.
     kernels: torch.device | None = None
     #: The device of the model's first tensor, which may be the meta device.
     model_device: torch.device = torch.device("cpu")
@@ -351,7 +351,7 @@ class Recorder(WatchingMode, PassRecord):
         result = moved.run()
         if not self.stands_in:
             return result
-        return lay_out_as_kernels(moved.func, moved.args, leave_out(moved.func, moved.args, result, self.device))
+        return lay_out_as_kernels(moved.func, moved.args, leave_out(moved.func, moved.args, result, self.kernels))
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""

@@ -222,7 +222,8 @@ class RecordedPass:
         recorder.origins.untracked.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
         leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
         recorder.device = find_common_device([*self.inventory.tensors, *leaves])
-        recorder.kernels = recorder.device if self._kind.knows_kernels else None
+        if self._kind.knows_kernels:
+            recorder.kernels = recorder.model_device if recorder.model_device.type == "meta" else recorder.device
         if recorder.on_meta:
             recorder.plans = find_plans(recorder.kernels)
             recorder.guard = self._guard  # no mode of its own: hardly anything that is written to there is the model's

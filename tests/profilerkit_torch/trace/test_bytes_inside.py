@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import torch
 from tiny import BACKEND, Call
+from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from profilerkit import ModelInputs
-from profilerkit_torch.trace import bytes_inside
-from profilerkit_torch.trace.bytes_inside import count_reduction_bytes, find_unknown_inside
+from profilerkit_torch.trace import bytes_inside, row_sums
+from profilerkit_torch.trace.bytes_inside import find_unknown_inside
 from profilerkit_torch.trace.operator_facts import OperatorCall
+from profilerkit_torch.trace.row_sums import count_reduction_bytes
 
 LENGTH = 64
 #: Queries, keys, values and outputs each: two heads of 64 tokens of 8 floats.
@@ -254,7 +256,7 @@ def count_inside(operator: Any, *args: Any, device: str | None = None) -> int:
 
 def test_the_gradient_of_a_bias_on_cuda_needs_its_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,096 rows of 1,024 in half: the sum over the rows, its buffer above it, with a device that is made up."""
-    monkeypatch.setattr(bytes_inside, "_count_processors", lambda device: (132, 2048))
+    monkeypatch.setattr(row_sums, "_count_processors", lambda device: (132, 2048))
     x = torch.empty(4, 1024, 1024, dtype=torch.float16, device="meta")
     total = torch.ops.aten.sum.dim_IntList
     assert count_inside(total, x, [0, 1], device="cuda") == 33_554_464
@@ -364,12 +366,63 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x, weight: F.rms_norm(x, (40,), weight), [(100, 40), (40,)], 4 * (3 * 4000 + 40 + 100)),
         # Float16, its copy in float32, and the same in this; with a weight of float16 that in float32 too.
         (lambda x: F.rms_norm(x.half(), (40,)), [(100, 40)], 4000 * (4 + 2 + 4 + 4) + 2 * 400),
+        # Mean and deviation of each row, in the dtype of the weights; rows with gaps between their numbers are copied.
+        (lambda x: F.layer_norm(x, (40,)), [(100, 40)], 4 * (2 * 4000 + 2 * 100)),
+        (lambda x: F.layer_norm(x.bfloat16(), (40,)), [(100, 40)], 4000 * (4 + 2 + 2) + 2 * 100 * 2),
+        (lambda x, w: F.layer_norm(x.bfloat16(), (40,), w), [(100, 40), (40,)], 4000 * 8 + 160 + 2 * 100 * 4),
+        (lambda x: F.layer_norm(x.t(), (100,)), [(100, 40)], 4 * (3 * 4000 + 2 * 40)),
+        # The same of each of 2 x 4 groups; with the channels last, of 2 x 8 channels too.
+        (lambda x: F.group_norm(x, 4), [(2, 8, 10)], 4 * (2 * 160 + 2 * 2 * 4)),
+        (lambda x: F.group_norm(x.permute(0, 3, 1, 2), 4), [(2, 5, 5, 8)], 4 * (2 * 400 + 2 * 2 * 4 + 2 * 2 * 8)),
+        # Mean, deviation, factor and addend of each channel of each sample, the last two in float32.
+        (F.instance_norm, [(2, 8, 10)], 4 * (2 * 160 + 4 * 16)),
+        (lambda x: F.instance_norm(x.bfloat16()), [(2, 8, 10)], 160 * (4 + 2 + 2) + 2 * 16 * (2 + 4)),
+        # Input and output, and both with the channels last, which images of one channel, or such images, are already.
+        (lambda x: F.interpolate(x, scale_factor=2), [(1, 8, 10, 10)], 4 * 2 * (800 + 3200)),
+        (lambda x: F.interpolate(x, size=(9, 7), mode="bilinear"), [(2, 3, 10, 10)], 4 * 2 * (600 + 378)),
+        (lambda x: F.interpolate(x, scale_factor=2), [(1, 1, 10, 10)], 4 * (100 + 400)),
+        (lambda x: F.interpolate(x.permute(0, 3, 1, 2), scale_factor=2), [(1, 10, 10, 8)], 4 * (800 + 3200)),
+        # The scores in the dtype of the output, and scores with gaps without these.
+        (lambda x: x.bfloat16().softmax(-1, dtype=torch.float32), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
+        (lambda x: x.t().softmax(-1), [(50, 40)], 4 * 3 * 2000),
     ],
 )
 def test_what_the_allocator_gives_out_beside_the_output(function: Any, shapes: Any, expected: int) -> None:
     model, inputs = Call(lambda self, *x: function(*x)), ModelInputs(*map(torch.ones, shapes))
     assert BACKEND.trace(model, inputs).memory.peak_bytes() == expected
     assert BACKEND.measure_memory(model, inputs) == pytest.approx(expected, abs=16)
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="other libraries transform in place")
+@pytest.mark.parametrize(
+    ("function", "shape", "expected"),
+    [
+        # 2 x 59 frames of 64 numbers that overlap, as in ``torch.stft``, their copy, and 33 complex numbers of each.
+        (lambda x: torch.fft.rfft(x.unfold(1, 64, 16)), (2, 1000), 2 * 1000 * 4 + 2 * 59 * (64 * 4 + 33 * 8)),
+        # Along the middle of three dimensions, which keeps the others from being one; along the first it does not.
+        (lambda x: torch.fft.rfft(x, dim=1), (4, 20, 30), 2 * 2400 * 4 + 4 * 11 * 30 * 8),
+        (lambda x: torch.fft.fft(x, dim=-3), (4, 20, 30), 2400 * (4 + 8)),
+    ],
+)
+def test_a_transform_copies_what_lies_apart(function: Any, shape: tuple[int, ...], expected: int) -> None:
+    model, inputs = Call(lambda self, x: function(x)), ModelInputs(torch.ones(shape))
+    assert BACKEND.trace(model, inputs).memory.peak_bytes() == BACKEND.measure_memory(model, inputs) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "inside"),
+    [
+        (lambda x: F.rms_norm(x, (40,)), 0),
+        (lambda x: F.layer_norm(x, (40,)), 2 * 100 * 4),  # statistics in float32
+        (lambda x: x.mean(1), 0),
+    ],
+)
+def test_a_model_on_the_meta_device_has_no_copies_of_the_cpu(function: Any, inside: int) -> None:
+    """Its kernels are those of an accelerator: what there is at the end is all, beside statistics."""
+    model, x = Call(lambda self, x: function(x + self.weight)), torch.ones(100, 40, dtype=torch.bfloat16, device="meta")
+    model.weight = nn.Parameter(torch.ones(40, dtype=torch.bfloat16, device="meta"))
+    memory = BACKEND.trace(model, ModelInputs(x)).memory
+    assert memory.live_bytes[-1] - memory.live_bytes[0] == function(x).nbytes + inside
 
 
 def test_a_vector_times_matrices_is_taken_apart_as_in_a_run() -> None:
