@@ -1,4 +1,4 @@
-"""Corrections of the outputs of torch's meta kernels: real kernels return another layout, or fewer tensors.
+"""Corrections of torch's meta kernels: real kernels return another layout, or fewer tensors, or refuse two dtypes.
 
 Convolutions, norms and paddings keep channels last. The path of a model that asks ``x.is_contiguous()`` depends on it.
 
@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from ..compat.operators import find_operator, read_schema
+from .operator_facts import OperatorCall
 
-__all__ = ["find_channels_last", "lay_out_as_kernels", "leave_out"]
+__all__ = ["find_channels_last", "lay_out_as_kernels", "leave_out", "require_one_dtype"]
 
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
@@ -95,6 +96,28 @@ _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
     **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: find_channels_last(args[0])),
     "aten::max_pool1d": lambda args: torch.contiguous_format,
 }
+
+
+# Operands that a kernel refuses ---------------------------------------------------------------------------------------
+
+
+_PRODUCTS = frozenset(
+    find_operator(f"aten.{name}")
+    for name in (
+        *("linear.default", "mm.default", "mv.default", "addmm.default", "convolution.default", "_convolution.default"),
+        *(f"conv{dimensions}d.{form}" for dimensions in (1, 2, 3) for form in ("default", "padding")),
+        *("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input"),
+    )
+)
+
+
+def require_one_dtype(call: OperatorCall) -> None:
+    """Raise `RuntimeError` for a product of tensors of several dtypes, as the kernels of all devices do."""
+    if call.func not in _PRODUCTS:
+        return
+    dtypes = sorted({str(tensor.dtype) for tensor in call.tensors})
+    if len(dtypes) > 1:
+        raise RuntimeError(f"{call.func}: its tensors must have the same dtype, but got {' and '.join(dtypes)}")
 
 
 # Outputs that a kernel does not return --------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
-from .kernel_outputs import lay_out_as_kernels, leave_out
+from .kernel_outputs import lay_out_as_kernels, leave_out, require_one_dtype
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
@@ -343,14 +343,15 @@ class Recorder(WatchingMode, PassRecord):
 
     def _run_kernel(self, call: OperatorCall, moved: OperatorCall) -> Any:
         """Return what an operator makes; the guard keeps what of the model's it is about to write to."""
-        result = without_running(*moved) if self.stands_in else None
+        if not self.stands_in:
+            return moved.run()
+        require_one_dtype(moved)
+        result = without_running(*moved)
         if result is not None:
             return result
         if self.guard is not None:
             self.guard.watch(*call)
         result = moved.run()
-        if not self.stands_in:
-            return result
         return lay_out_as_kernels(moved.func, moved.args, leave_out(moved.func, moved.args, result, self.kernels))
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from measured_steps import measure_step
-from tiny import BACKEND, Call, step, trace_complete
+from tiny import BACKEND, Call, step, trace, trace_complete
 from torch import nn
 from torch.nn import functional as F
 
@@ -207,3 +207,43 @@ def test_a_model_that_asks_for_the_layout_is_counted_as_it_runs() -> None:
     assert profile(model, x, metrics=["macs"])["macs"] == 36 * (32 + 64)
     last = x.to(memory_format=torch.channels_last)
     assert profile(model, last, metrics=["macs"])["macs"] == 36 * (32 + 3 * 64)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "weight"),
+    [
+        (F.linear, (2, 4), (3, 4)),
+        (F.linear, (2, 5, 4), (3, 4)),
+        (lambda x, weight: F.linear(x.to(weight.dtype), weight, x[0, :3]), (2, 4), (3, 4)),
+        (torch.mm, (2, 4), (4, 3)),
+        (torch.mv, (2, 4), (4,)),
+        (torch.bmm, (2, 3, 4), (2, 4, 3)),
+        (F.conv1d, (1, 3, 8), (4, 3, 3)),
+        (lambda x, weight: F.conv2d(x, weight, padding="same"), (1, 3, 8, 8), (4, 3, 3, 3)),
+        (F.conv3d, (1, 3, 8, 8, 8), (4, 3, 3, 3, 3)),
+        (F.conv_transpose1d, (1, 3, 8), (3, 4, 3)),
+        (F.conv_transpose2d, (1, 3, 8, 8), (3, 4, 3, 3)),
+        (F.conv_transpose3d, (1, 3, 8, 8, 8), (3, 4, 3, 3, 3)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_a_product_of_two_dtypes_fails_as_in_a_run(function: Any, shape: Any, weight: Any, dtype: torch.dtype) -> None:
+    model = Call(lambda self, x: function(x, self.weight), weight=nn.Parameter(torch.ones(weight).bfloat16()))
+    x = torch.ones(shape, dtype=dtype)
+    with pytest.raises(RuntimeError) as raised:
+        model(x)
+    assert str(raised.value).split("\n", 1)[0] in str(trace(model, x).failure)
+    assert "type" in str(trace(model.to("meta"), x.to("meta")).failure)
+
+
+def test_two_dtypes_that_kernels_take_are_counted() -> None:
+    """A norm with weights in float32, as in a model under autocast; and a model that casts where a product failed."""
+
+    def cast_at_need(self: Any, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return self.layer(x)  # type: ignore[no-any-return]
+        except RuntimeError:
+            return self.layer(x.to(torch.bfloat16))  # type: ignore[no-any-return]
+
+    trace_complete(nn.LayerNorm(8), torch.ones(2, 8, dtype=torch.bfloat16))
+    assert trace_complete(Call(cast_at_need, layer=nn.Linear(8, 4).bfloat16()), torch.ones(2, 8)).macs == 2 * 8 * 4
