@@ -98,6 +98,19 @@ def test_causal_kernels_with_the_heads_last(length: int) -> None:
         assert report["attended_macs"] == 2 * 3 * attended * 16
 
 
+@pytest.mark.parametrize("size", [None, 0, 1, 3, 9])
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_efficient_attention_in_a_window(kind: int, size: int | None) -> None:
+    """The window has so many keys up to the query's own, which is the same place, or in type 2 two places later."""
+    shift = 2 if kind == 2 else 0
+    scores = [(query + shift, key) for query in range(3) for key in range(5)]
+    attended = sum((key <= at or kind == 0) and (not size or key > at - size) for at, key in scores)
+    kernel = torch.ops.aten._efficient_attention_forward, (*(None,) * 5, 0.0, kind)
+    inputs = torch.randn(2, 3, 3, 8), torch.randn(2, 5, 3, 8)
+    report = profile(Kernel(kernel, window_size=size), inputs, metrics=["attended_macs"])
+    assert report["attended_macs"] == 2 * 3 * attended * 16
+
+
 @pytest.mark.parametrize("window", WINDOWS)
 def test_attention_of_varying_lengths(window: tuple[int, int]) -> None:
     varlen = pytest.importorskip("torch.nn.attention.varlen").varlen_attn

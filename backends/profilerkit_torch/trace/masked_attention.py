@@ -18,10 +18,10 @@ __all__ = ["count_attended_macs", "count_macs_under_mask", "is_masked"]
 
 #: The masks that are tensors, by the names that cost formulas have for them.
 _MASKS = ("attn_mask", "bias")
-#: The kernels whose heads come after the length. Their diagonal ends at the last query and the last key.
+#: The kernels whose heads come after the length.
 _HEADS_LAST = ("aten::_flash_attention_", "aten::_efficient_attention_", "torch_attn::", "flash_attn::")
-#: ``custom_mask_type`` of a diagonal that begins at the first query and the first key.
-_FROM_FIRST = 1
+#: ``custom_mask_type`` of a diagonal that ends at the last query and the last key, as those of other such kernels do.
+_TO_LAST = 2
 
 
 # Causal attention and windows: by lengths -----------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def count_attended_macs(call: OperatorCall, macs: int) -> int | None:
         return None
     name = read_schema(call.func).name
     length, keys = _find_lengths(name, arguments)
-    ends_at_last = name.startswith(_HEADS_LAST) and arguments.get("custom_mask_type") != _FROM_FIRST
+    ends_at_last = name.startswith(_HEADS_LAST) and arguments.get("custom_mask_type", _TO_LAST) == _TO_LAST
     first = keys - length if ends_at_last else 0  # the place of the first query among the keys
     attended = length * keys if right is None else _count_up_to(first + right, length, keys)
     if left is not None:
@@ -48,9 +48,12 @@ def count_attended_macs(call: OperatorCall, macs: int) -> int | None:
 
 
 def _find_window(arguments: dict[str, Any]) -> tuple[int | None, int | None]:
-    """Return how many keys to the left and to the right of its own a query attends to; None for all of them."""
-    pair = arguments.get("window_size")
-    left, right = pair if isinstance(pair, (list, tuple)) else (None, None)
+    """Return how many keys to the left and to the right of its own a query attends to; None for all of them.
+
+    A window that is a number, which only ``_efficient_attention_forward`` has, is of so many keys up to its own.
+    """
+    size = arguments.get("window_size")
+    left, right = size if isinstance(size, (list, tuple)) else (size - 1 if size else None, None)
     left, right = arguments.get("window_size_left", left), arguments.get("window_size_right", right)
     if arguments.get("is_causal") or arguments.get("causal") or arguments.get("custom_mask_type"):
         right = 0
