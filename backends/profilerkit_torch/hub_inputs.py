@@ -19,16 +19,21 @@ TOKENS, SAMPLES = 128, 16_000
 
 #: Further inputs that models need although their signature has a default for them, by type of configuration.
 BESIDE: Mapping[str, tuple[str, ...]] = {
-    "blip-2": ("input_ids",),
+    "aimv2": ("pixel_values",),
     "bridgetower": ("pixel_values",),
     "bros": ("bbox",),
     "decision_transformer": ("actions", "rewards", "returns_to_go", "timesteps", "attention_mask"),
     "flava": ("pixel_values",),
     "lxmert": ("visual_feats", "visual_pos"),
+    "sam3": ("input_ids",),
     "speecht5": ("decoder_input_values",),
     "seggpt": ("prompt_pixel_values", "prompt_masks"),
+    "udop": ("bbox",),
     "vilt": ("pixel_values",),
 }
+
+#: Models that read in one input how another one is laid out: the places of an image's tokens, or its rows of patches.
+_NEED_VALUES = ("blip-2", "kosmos-2", "siglip2")
 
 #: Parts of a model that compares two kinds of data.
 _COMPARED = ("input_ids", "pixel_values", "input_features")
@@ -41,19 +46,15 @@ def find_shapes(model: Any, config: Any, dtype: torch.dtype = torch.float32) -> 
     """Return the shapes of one sample by the names of the inputs that a model of a dtype needs.
 
     Inputs that are no integers have the dtype of the model: its first layer multiplies them with weights of it.
-    None if its main input, or another necessary input, is of a kind that no configuration describes.
+    None if its main input, or another necessary input, is of a kind that no configuration describes, and if the model
+    needs values that fit each other.
     """
     names = list(_list_needed(model, config))
-    if any(name not in _INTEGER_SHAPES and name not in _FLOAT_SHAPES for name in names):
+    if _read_type(config) in _NEED_VALUES or not _SHAPES.keys() >= set(names):
         return None
+    integers = _INTEGERS - {"bbox"} if _read_type(config) == "udop" else _INTEGERS  # UDOP's boxes are parts of a page
     floating = str(dtype).removeprefix("torch.")
-    shapes: dict[str, Input] = {}
-    for name in names:
-        if name in _INTEGER_SHAPES:
-            shapes[name] = _INTEGER_SHAPES[name](config), "int64"
-        else:
-            shapes[name] = _FLOAT_SHAPES[name](config), floating
-    return shapes
+    return {name: (_SHAPES[name](config), "int64" if name in integers else floating) for name in names}
 
 
 def _list_needed(model: Any, config: Any) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _list_needed(model: Any, config: Any) -> Iterator[str]:
     main = getattr(model, "main_input_name", "input_ids")
     yield from [main] if isinstance(main, str) else main  # OneFormer has two
     yield from (name for name, parameter in parameters.items() if _is_required(parameter))
-    yield from BESIDE.get(getattr(config, "model_type", ""), ())
+    yield from BESIDE.get(_read_type(config), ())
     if "return_loss" in parameters:
         yield from (name for name in _COMPARED if name in parameters)
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
@@ -78,9 +79,9 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _read(config: Any, *names: str, section: str = "", default: Any = None) -> Any:
-    """Return the first of several attributes that a section of a configuration has, its backbone, or the whole."""
+    """Return the first of several attributes that a section of a configuration has, or the whole, or a backbone."""
     inner = getattr(config, section, None) if section else None
-    for holder in (inner, getattr(inner, "backbone_config", None), config):
+    for holder in (inner, getattr(inner, "backbone_config", None), config, getattr(config, "backbone_config", None)):
         for name in names:
             value = getattr(holder, name, None)
             if value is not None:
@@ -98,9 +99,10 @@ def _shape_tokens(config: Any) -> tuple[int, ...]:
 
 
 def _shape_decoded_tokens(config: Any) -> tuple[int, ...]:
-    """Return the shape of the tokens of a decoder, some of which take fewer than their encoder."""
+    """Return the shape of the tokens of a decoder, some of which take fewer than their encoder; Dia's have channels."""
     longest = _read(config, "max_target_positions", "max_decoder_position_embeddings", default=TOKENS)
-    return (min(*_shape_tokens(config), longest),)
+    channels = (config.decoder_config.num_channels,) if _read_type(config) == "dia" else ()
+    return min(*_shape_tokens(config), longest), *channels
 
 
 def _shape_boxes(config: Any) -> tuple[int, ...]:
@@ -117,6 +119,10 @@ def _shape_image(config: Any) -> tuple[int, ...]:
     if isinstance(size, Mapping):
         size = size["height"], size["width"]
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
+    backbone: Any = getattr(config, "backbone_config", None)
+    if getattr(backbone, "num_windows", 0):  # RF-DETR's default size is no whole number of windows
+        step = backbone.patch_size * backbone.num_windows
+        height, width = height - height % step, width - width % step
     if _read_type(config) == "seggpt":  # puts the image below its prompt
         height //= 2
     channels = _read(config, "num_channels", "in_channels", "in_chans", section="vision_config", default=3)
@@ -163,16 +169,13 @@ def _shape_regions(width: str) -> Callable[[Any], tuple[int, ...]]:
     return lambda config: (36, getattr(config, width))
 
 
-_Shapes: TypeAlias = "Mapping[str, Callable[[Any], tuple[int, ...]]]"
-
-_INTEGER_SHAPES: _Shapes = {
+_INTEGERS = {"input_ids", "decoder_input_ids", "bbox", "timesteps", "attention_mask"}
+_SHAPES: Mapping[str, Callable[[Any], tuple[int, ...]]] = {
     "input_ids": _shape_tokens,
     "decoder_input_ids": _shape_decoded_tokens,
     "bbox": _shape_boxes,
     "timesteps": lambda config: (TOKENS,),
     "attention_mask": lambda config: (TOKENS,),
-}
-_FLOAT_SHAPES: _Shapes = {
     "pixel_values": _shape_image,
     "pixel_values_videos": _shape_image,
     "prompt_pixel_values": _shape_image,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from profilerkit import InputError, profile
 from profilerkit.models.loaders import load_model
@@ -28,6 +29,12 @@ EXPECTED: dict[str, dict[str, Any] | None] = {
     "sam2": {"pixel_values": ((3, 1024, 1024), FLOAT)},
     "xcodec": {"input_values": ((1, 16000), FLOAT)},
     "lasr_ctc": {"input_features": ((128, 128), FLOAT)},
+    "aimv2": {"input_ids": ((77,), INT), "pixel_values": ((3, 224, 224), FLOAT)},
+    "dia": {"input_ids": ((128,), INT), "decoder_input_ids": ((128, 9), INT)},
+    "rf_detr": {"pixel_values": ((3, 504, 504), FLOAT)},  # of 518, nine windows of four patches of 14
+    "sam3": {"pixel_values": ((3, 1008, 1008), FLOAT), "input_ids": ((32,), INT)},
+    "udop": {"input_ids": ((128,), INT), "bbox": ((128, 4), FLOAT), "decoder_input_ids": ((128,), INT)},
+    **dict.fromkeys(("blip-2", "kosmos-2", "siglip2")),  # the values of one input lay out another one
     "oneformer": None,  # it has two main inputs, and one of them is of a kind that no configuration describes
 }
 
@@ -63,6 +70,18 @@ def test_an_image_has_the_height_and_width_that_a_configuration_has(size: Any) -
     assert shapes == {"pixel_values": ((3, 64, 96), FLOAT)}
 
 
+def test_an_image_has_the_size_of_the_backbone_in_whole_windows() -> None:
+    """LW-DETR takes 4 windows in each direction, of patches of 16: with 1024 pixels a window has 16 of them."""
+    from profilerkit_torch.hub_inputs import find_shapes
+
+    config = transformers.LwDetrConfig(projector_scale_factors=[1.0])
+    with torch.device("meta"):
+        model = transformers.LwDetrModel(config)
+    shapes = find_shapes(model, config)
+    assert shapes == {"pixel_values": ((3, 1024, 1024), FLOAT)}
+    assert profile(model.eval(), input_shape=shapes, metrics=["macs"]).statuses["macs"].completeness.value == "complete"
+
+
 def test_a_configuration_of_which_nothing_can_be_built() -> None:
     """The default configuration of ESM has no vocabulary."""
     with pytest.raises(InputError, match=r"'hf:esm': transformers cannot build a model of this config.*: TypeError"):
@@ -70,8 +89,6 @@ def test_a_configuration_of_which_nothing_can_be_built() -> None:
 
 
 def test_a_main_input_that_no_configuration_describes() -> None:
-    import torch
-
     from profilerkit_torch.hub_inputs import find_shapes
 
     class Odd(torch.nn.Module):
