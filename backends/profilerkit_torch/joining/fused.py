@@ -83,14 +83,14 @@ def _join_layers(
 ) -> Sequence[OpRecord]:
     """Return the operators with each call of the layers at ``paths`` as one operator of that name.
 
-    They are returned unchanged if the trace has that operator itself, or if the profile has other calls.
+    They are returned unchanged if the profile has other calls, or if the trace has that operator once in each call: a
+    training step has it for each direction of each recurrent layer.
     """
-    if any(find_profiled_name(operator.operator) == name for operator in operators):
-        return operators
     joined = list(_join_calls(operators, name, paths))
     calls = sum(operator.operator == name for operator in joined)
-    is_in_each_pass = calls > 0 and _count_outermost(frames, name) % calls == 0
-    return joined if is_in_each_pass else operators
+    if not calls or calls == sum(find_profiled_name(operator.operator) == name for operator in operators):
+        return operators
+    return joined if _count_outermost(frames, name) % calls == 0 else operators
 
 
 def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> Iterator[OpRecord]:

@@ -22,13 +22,12 @@ def encoder() -> nn.Module:
 
 
 class Recurrent(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, cells: nn.Module) -> None:
         super().__init__()
-        self.cells = nn.LSTM(4, 8, 2, batch_first=True)
-        self.head = nn.Linear(8, 3)
+        self.cells = cells
 
     def forward(self, x: torch.Tensor) -> Any:
-        return self.head(self.cells(x)[0])
+        return self.cells(x)[0]
 
 
 def join_profile(model: nn.Module, x: torch.Tensor, path: Path) -> JoinedProfile:
@@ -68,15 +67,25 @@ def test_a_model_that_is_one_whole_layer_has_all_of_the_time(tmp_path: Path) -> 
     assert {path: spent for path, spent in seconds.items() if spent} == {"": 60}
 
 
-def test_the_training_step_of_an_lstm_is_joined_by_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2}, {"num_layers": 2, "bidirectional": True}], ids=str)
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_the_training_step_of_a_recurrent_layer_is_joined_by_order(
+    kind: Any, options: dict[str, Any], passes: int, tmp_path: Path
+) -> None:
     trace = ChromeTrace()
-    trace.operator("aten::lstm", 1000, 1050)
-    trace.operator("aten::linear", 1100, 1150)
-    trace.operator("aten::mm", 1110, 1140)
+    name = {nn.LSTM: "aten::lstm", nn.GRU: "aten::gru", nn.RNN: "aten::rnn_tanh"}[kind]
+    for start in range(1000, 1000 + 300 * passes, 300):
+        trace.operator(name, start, start + 50)
+        trace.operator("aten::linear", start + 100, start + 140)
+        trace.operator("aten::mm", start + 110, start + 130)
     path = trace.save(tmp_path / "profile.json")
-    profile = profilerkit.join(path, Recurrent(), torch.zeros(2, 3, 4), training=True)
+    width = 16 if "bidirectional" in options else 8
+    model = nn.Sequential(Recurrent(kind(4, 8, batch_first=True, **options)), nn.Linear(width, 3))
+    profile = profilerkit.join(path, model, torch.zeros(2, 3, 4), training=True)
+    assert len(profile.recording.passes) == passes
     seconds = {path: round(1e6 * row["own_seconds"], 6) for path, row in rows(profile).items()}
-    assert seconds == {"": 0, "cells": 50, "head": 50}
+    assert seconds == {"": 0, "0": 0, "0.cells": 50, "1": 40}
 
 
 class CalledTwice(nn.Module):
@@ -137,8 +146,9 @@ def test_a_model_with_one_product_in_common_is_another(count: int, tmp_path: Pat
     for index in range(count):
         trace.operator("aten::conv2d", 1000 + 100 * index, 1040 + 100 * index)
         trace.operator("aten::linear", 1050 + 100 * index, 1060 + 100 * index)
+    model = nn.Sequential(Recurrent(nn.LSTM(4, 8, 2, batch_first=True)), nn.Linear(8, 3))
     with pytest.raises(ProfileFileError, match="the profile is of another model"):
-        profilerkit.join(trace.save(tmp_path / "profile.json"), Recurrent(), torch.zeros(2, 3, 4))
+        profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(2, 3, 4))
 
 
 def test_convolutions_with_other_channels_are_of_another_model(tmp_path: Path) -> None:
