@@ -24,7 +24,7 @@ from .modules import list_modules
 from .tensors import count_stored_bytes
 from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flattened
 
-__all__ = ["count_bucket_bytes", "rank_share"]
+__all__ = ["count_bucket_bytes", "is_in_group", "rank_share"]
 
 _DATA_PARALLEL = "DistributedDataParallel"
 _SPREADING = (_DATA_PARALLEL, "FullyShardedDataParallel")
@@ -42,7 +42,7 @@ def rank_share(inventory: Inventory) -> RankShare | None:
     modules = inventory.modules
     if not has_wrappers(inventory) or not _runs_in_several(modules):
         return None
-    if not _is_in_group():
+    if not is_in_group():
         return None  # a leftover of a group of processes that is gone
     flats = [flat for _, flat in list_flattened(modules)]
     shares = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
@@ -61,7 +61,7 @@ def count_bucket_bytes(model: nn.Module) -> int:
     It makes them with itself, for each parameter that is trained. With ``gradient_as_bucket_view`` the gradients lie in
     them, and there is no second copy.
     """
-    if not _is_in_group():
+    if not is_in_group():
         return 0
     wrappers: list[Any] = [module for module in list_modules(model) if _is_of_class(module, _DATA_PARALLEL)]
     copying = [wrapper for wrapper in wrappers if not getattr(wrapper, "gradient_as_bucket_view", False)]
@@ -133,6 +133,6 @@ def _is_of_class(module: nn.Module, *names: str) -> bool:
     return any(base.__name__ in names for base in type(module).__mro__)
 
 
-def _is_in_group() -> bool:
+def is_in_group() -> bool:
     """Return whether this process is one of a group of torch's."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()

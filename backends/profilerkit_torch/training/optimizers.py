@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
@@ -14,11 +14,13 @@ from torch import nn
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.count_text import format_count
 from profilerkit.error_text import error_line
 from profilerkit.trace.records import WeightRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import find_operator
+from ..model.rank_shares import is_in_group
 from ..model.tensors import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 
@@ -43,6 +45,12 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     if not _is_optimizer(optimizer):
         return f"the state of {name}, which is no torch.optim.Optimizer; give one, or the name of one"
     optimizer = optimizer if is_class else _find_wrapped(optimizer)
+    strangers = 0 if is_class else _count_strangers(optimizer, weights)
+    if strangers:
+        return (
+            f"the state of {name}, which trains {format_count(strangers, 'weight')} of sizes that the model lacks: give "
+            "the optimizer of this model alone, or its class"
+        )
     has_stepped = not is_class and bool(optimizer.state)
     try:
         copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
@@ -82,6 +90,18 @@ def _find_wrapped(optimizer: Any) -> Any:
 def _list_inner(optimizer: Any) -> list[torch.optim.Optimizer]:
     """Return the optimizers in attributes of an optimizer."""
     return [value for value in vars(optimizer).values() if isinstance(value, torch.optim.Optimizer)]
+
+
+def _count_strangers(optimizer: torch.optim.Optimizer, weights: Iterable[WeightRecord]) -> int:
+    """Return how many weights an optimizer trains that the model cannot have, by their numbers of elements.
+
+    In a group of processes it may train parts of the model's weights: nothing is known then.
+    """
+    if is_in_group():
+        return 0
+    trained = (weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad)
+    sizes = Counter(weight.numel() for weight in trained)
+    return (sizes - Counter(weight.count for weight in weights)).total()
 
 
 def _measure_step(optimizer: Any) -> int:

@@ -20,6 +20,7 @@ from profilerkit import ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
 from profilerkit.piping.outcome import Completeness
+from profilerkit.trace.records import WeightRecord
 from profilerkit_torch.trace import fused_attention, static_pass
 from profilerkit_torch.training.optimizers import optimizer_bytes
 
@@ -310,6 +311,11 @@ STEPPING = [
 ]
 
 
+def describe(*weights: torch.Tensor) -> list[WeightRecord]:
+    sizes = [(weight.numel(), weight.nbytes) for weight in weights]
+    return [WeightRecord("w", index, count, size, "float32", True) for index, (count, size) in enumerate(sizes)]
+
+
 @pytest.mark.parametrize("name", STEPPING)
 def test_an_optimizer_is_counted_before_it_has_stepped_as_after(name: str) -> None:
     """The oracle is the optimizer itself, after a step."""
@@ -341,12 +347,33 @@ def test_state_of_weights_without_a_step_yet_is_missing(how: str) -> None:
         optimizer.add_param_group({"params": list(second.parameters())})
     present, further = 2 * 35 * 4 + 2 * 4, 2 * 24 * 4 + 2 * 4
     missing = f"{further} bytes that Adam makes for weights with which it has not stepped yet"
-    before = optimizer_bytes(optimizer, ())
+    weights = BACKEND.trace(nn.Sequential(first, second), None).parameters
+    before = optimizer_bytes(optimizer, weights)
     assert isinstance(before, OptimizerBytes)
     assert (before.state, before.missing) == (present, missing)
     second(first(ones(1, 6))).sum().backward()
     optimizer.step()
-    assert optimizer_bytes(optimizer, ()) == OptimizerBytes(present + further, before.update)
+    assert optimizer_bytes(optimizer, weights) == OptimizerBytes(present + further, before.update)
+
+
+@pytest.mark.parametrize("has_stepped", [False, True])
+@pytest.mark.parametrize("others", [[(3, 5)], [(6, 5)], [(1, 4), (2, 2)]], ids=str)
+def test_the_optimizer_of_another_model_or_of_more_than_the_model_is_refused(
+    others: list[tuple[int, int]], has_stepped: bool
+) -> None:
+    model, further = nn.Linear(6, 5), [nn.Parameter(torch.zeros(shape)) for shape in others]
+    optimizer = torch.optim.Adam([*model.parameters(), *further])
+    if has_stepped:
+        sum(weight.sum() for weight in (*model.parameters(), *further)).backward()  # type: ignore[union-attr]
+        optimizer.step()
+    report = profile(model, ones(1, 6), metrics=["training_memory"], optimizer=optimizer)
+    count = f"{len(others)} weight{'s' if len(others) > 1 else ''}"
+    assert report.status("training_memory").missing == (
+        f"the state of Adam, which trains {count} of sizes that the model lacks: give the optimizer of this model "
+        "alone, or its class",
+    )
+    of_part = torch.optim.Adam([model.weight])  # the other weights are not trained
+    assert optimizer_bytes(of_part, BACKEND.trace(model, None).parameters)[0] == 2 * 30 * 4 + 4
 
 
 def test_settings_of_an_optimizer_count() -> None:
@@ -389,7 +416,7 @@ def test_views_of_a_state_take_nothing_in_an_update() -> None:
     filters.grad = torch.randn_like(filters)
     adafactor = torch.optim.Adafactor([filters])
     adafactor.step()
-    counted = optimizer_bytes(adafactor, ())
+    counted = optimizer_bytes(adafactor, describe(filters))
     assert not isinstance(counted, str)
     assert counted.update == 2 * (32 * 8 * 3 * 4) + 32 * 8 * 9 * 4 + 32 * 8 * 4
 
@@ -597,11 +624,11 @@ def test_what_an_optimizer_keeps_on_the_host_is_not_on_the_gpu(settings: dict[st
         weights = [nn.Parameter(torch.empty(shape, device="cuda")) for shape in ((5, 6), (5,))]
         optimizer = torch.optim.AdamW(weights, **settings)
         expected = 2 * 4 * 35 + counts * 2 * 4
-        before = optimizer_bytes(optimizer, ())
+        before = optimizer_bytes(optimizer, describe(*weights))
         for weight in weights:
             weight.grad = torch.empty_like(weight)
         optimizer.step()
-        after = optimizer_bytes(optimizer, ())
+        after = optimizer_bytes(optimizer, describe(*weights))
     on_gpu = [value for kept in optimizer.state.values() for value in kept.values() if value.device.type == "cuda"]
     assert sum(value.nbytes for value in on_gpu) == expected
     assert isinstance(before, OptimizerBytes) and isinstance(after, OptimizerBytes)
@@ -623,7 +650,7 @@ def test_an_update_on_a_gpu_takes_all_weights_at_once(device: str, settings: dic
         weights = [nn.Parameter(torch.empty(shape, device=device)) for shape in ((5, 6), (5,))]
     optimizer = torch.optim.Adam(weights)
     optimizer.param_groups[0] |= settings
-    found = optimizer_bytes(optimizer, ())
+    found = optimizer_bytes(optimizer, describe(*weights))
     assert isinstance(found, OptimizerBytes)
     assert found.update == pytest.approx(4 * elements, abs=8)  # with a number or two
 
@@ -632,7 +659,7 @@ def test_weights_with_a_fused_kernel_take_nothing_beside_others_without() -> Non
     weights = [nn.Parameter(torch.empty(shape)) for shape in ((50, 60), (5,))]
     groups: list[dict[str, Any]] = [{"params": weights[:1], "fused": True}, {"params": weights[1:]}]
     optimizer = torch.optim.Adam(groups)
-    found = optimizer_bytes(optimizer, ())
+    found = optimizer_bytes(optimizer, describe(*weights))
     assert isinstance(found, OptimizerBytes)
     assert found.state == 2 * 4 * 3005 + 2 * 4
     assert found.update == pytest.approx(2 * 4 * 5, abs=8)
