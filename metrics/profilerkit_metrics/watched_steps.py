@@ -10,6 +10,7 @@ from profilerkit import Measurement, Metric, Noted, ProfilerFunction, Scale, Una
 from profilerkit.arguments.checks import Check, instance
 from profilerkit.count_text import name_several
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
@@ -155,12 +156,15 @@ class ComputeWatchedSteps(ProfilerFunction):
         steps = list(watched.steps.values())
         values = {
             StepTime.NAME: _add_notes([step.seconds for step in steps], watched),
-            OtherTime.NAME: Measurement(tuple(step.other for step in steps)),
             StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.explain_absence("memory")),
         }
+        unmeasured = []
         for key, part in ((ForwardTime, "forward"), (BackwardTime, "backward"), (OptimizerTime, "optimizer")):
             seconds = [getattr(step, part) for step in steps if getattr(step, part) is not None]
             values[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.explain_absence(part))
+            if not seconds:
+                unmeasured.append(f"it has any {part} time that was not measured: {watched.explain_absence(part)}")
+        values[OtherTime.NAME] = qualify(Measurement(tuple(step.other for step in steps)), notes=unmeasured)
         return values
 
 

@@ -195,6 +195,9 @@ def test_parts_that_no_step_had_say_why() -> None:
     found = ComputeWatchedSteps()(run_loop(1, 0, recorder).steps)
     assert found["forward_time"].reason == "no forward"
     assert found["optimizer_time"].reason == "no optimizer"
+    assert found["other_time"].value.samples == (10.0,)
+    for part in ("forward", "backward", "optimizer"):
+        assert f"it has any {part} time that was not measured: no {part}" in found["other_time"].note
     with_memory = Recorder(StepRecord(10.0, memory={"forward_end": 2048, "step_end": 1024}))
     report = run_loop(1, 0, with_memory).report(["step_memory"])
     assert report["step_memory"] == {"forward_end": 2048, "step_end": 1024}
