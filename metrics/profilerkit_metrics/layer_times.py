@@ -64,9 +64,9 @@ class ComputeLayerTimes(ProfilerFunction):
     ) -> Any:
         """Return the table; unavailable if the backend does not time layers, and for a model without values.
 
-        For the columns see `profilerkit.times.layer_times`. A layer without work of its own has 0.0; if a backend
-        knows of work that it could not time, ``missing`` names this work. Work that is missing from the whole model
-        makes the table partial.
+        For the columns see `profilerkit.times.layer_times`. A layer without work of its own has 0.0, and a layer that
+        was not called has None; if a backend knows of work that it could not time, ``missing`` names this work. Work
+        that is missing from the whole model makes the table partial.
 
         Args:
             model: The model; it is run in inference mode, and in training steps for the backward times.
@@ -80,7 +80,7 @@ class ComputeLayerTimes(ProfilerFunction):
         """
         if watched is not None:
             reason = watched.without_calls or watched.explain_absence("forward")
-            return layer_time_table(watched.layers) if watched.layers else Unavailable(reason)
+            return _make_table(watched.layers) if watched.layers else Unavailable(reason)
         timer, model_inputs = require_capability(backend, TimesLayers), ModelInputs.of(inputs)
 
         def measure(count: int) -> Sequence[LayerTime]:
@@ -90,8 +90,13 @@ class ComputeLayerTimes(ProfilerFunction):
             times, note = measure(passes), ""
         else:
             times, note = _measure_within(max_seconds, passes, measure)
-        missing = tuple(time.missing for time in times if time.missing and not time.path)
-        return Witnessed(qualify(layer_time_table(times), missing, [note]), tuple(_list_runs(times)))
+        return Witnessed(_make_table(times, note), tuple(_list_runs(times)))
+
+
+def _make_table(times: Sequence[LayerTime], note: str = "") -> Any:
+    """Return the table of the times; partial if work is missing from the whole model."""
+    missing = tuple(time.missing for time in times if time.missing and not time.path)
+    return qualify(layer_time_table(times), missing, [note])
 
 
 def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], T]) -> tuple[T, str]:

@@ -161,20 +161,23 @@ class LayerTimeTable(LayerTable):
     def _list_layer_rows(self) -> Iterator[Mapping[str, Any]]:
         parents = {parent_path(time.path) for time in self.times}
         for time in self.times:
-            medians = {
-                column: median(samples[time.path]) if time.path in samples else None
-                for column, samples in self._samples.items()
-            }
+            medians = {column: self._find_median(column, time) for column in _COLUMNS}
             yield {
                 "path": time.path,
                 "type": time.type,
                 "depth": count_depth(time.path),
                 "is_leaf": time.path not in parents,
                 "calls": time.calls,
-                **{column: medians[column] for column in _COLUMNS},
+                **medians,
                 "overhead_seconds": time.overhead,
                 "missing": time.missing,
             }
+
+    def _find_median(self, column: str, time: LayerTime) -> float | None:
+        """Return the median of a layer's samples; None without samples, and for work that is in the layer around it."""
+        samples = self._samples[column].get(time.path, ())
+        is_elsewhere = bool(time.missing) and not time.calls and not any(samples)
+        return None if is_elsewhere or not samples else median(samples)
 
 
 def _compute_statistics(samples: tuple[float, ...]) -> dict[str, float]:

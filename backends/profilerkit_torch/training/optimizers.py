@@ -48,8 +48,8 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     strangers = 0 if is_class else _count_strangers(optimizer, weights)
     if strangers:
         return (
-            f"the state of {name}, which trains {format_count(strangers, 'weight')} of sizes that the model lacks: give "
-            "the optimizer of this model alone, or its class"
+            f"the state of {name}, which trains {format_count(strangers, 'weight')} of sizes that the model lacks: "
+            "give the optimizer of this model alone, or its class"
         )
     has_stepped = not is_class and bool(optimizer.state)
     try:

@@ -14,8 +14,8 @@ from tiny import Call
 from torch import nn
 from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_steps
 
-from profilerkit import ModelInputs
-from profilerkit_torch import TorchBackend, layer_times
+from profilerkit import profile
+from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.remarks import find_unseen_layers
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
@@ -84,25 +84,25 @@ def test_layers_in_another_thread_are_said() -> None:
     assert table[""]["forward_seconds"] == 3, "the model waits for it"
 
 
-def test_layers_that_one_kernel_took_over_are_said_with_all_inside_them() -> None:
+def test_layers_that_one_kernel_took_over_have_no_time_and_say_so() -> None:
     """Torch runs the layer of a transformer as one kernel, which calls neither the attention nor what is inside it."""
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
-    with torch.no_grad():
-        times = TorchBackend().layer_times(layer, ModelInputs(torch.ones(2, 3, 4)), passes=1, backward=False)
-    missing = {time.path: time.missing for time in times}
-    assert missing["self_attn"] == missing["self_attn.out_proj"] == missing["linear1"]
-    assert missing["linear1"].startswith("it was not called; where its weights are used, the layer around it has")
+    report = profile(layer, torch.ones(2, 3, 4), metrics=["layer_times", "macs"], passes=1, backward=False)
+    whole, *inside = report["layer_times"]
+    assert whole["own_forward_seconds"] == whole["forward_seconds"] > 0
+    assert {row["path"] for row in inside} > {"self_attn", "self_attn.out_proj", "linear1"}
+    for row in inside:
+        assert (row["forward_seconds"], row["own_forward_seconds"]) == (None, None)
+        assert row["missing"].startswith("it was not called; where its weights are used, the layer around it has")
+    assert " 0 s" not in str(report)
 
 
 def test_what_is_not_called_is_said() -> None:
     attention = nn.MultiheadAttention(4, 2)
     x = torch.ones(3, 1, 4)
-    table = time_steps(Call(lambda self, x: self.attention(x, x, x)[0], attention=attention), x)
-    assert table["attention.out_proj"]["calls"] == 0
-    assert "it was not called; where its weights are used, the layer around it has" in str(
-        table["attention.out_proj"]["missing"]
-    )
-    assert table["attention"]["missing"] == ""
+    row = time_steps(Call(lambda self, x: self.attention(x, x, x)[0], attention=attention), x)["attention.out_proj"]
+    assert (row["calls"], row["forward_seconds"], row["backward_seconds"]) == (0, None, None)
+    assert row["missing"].startswith("it was not called; where its weights are used, the layer around it has")
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
