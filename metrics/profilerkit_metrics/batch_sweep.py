@@ -77,6 +77,7 @@ class ComputeBatchSweep(JointFunction):
         split: str | None = None,
         call: Callable[..., Any] | None = None,
         include_weights: bool = True,
+        optimizer: Any = None,
     ) -> Any:
         """Return the `BatchSweep`; a lower bound if the model fails at some of the sizes.
 
@@ -92,6 +93,7 @@ class ComputeBatchSweep(JointFunction):
             split: The data split that inputs are read from, if they come from data.
             call: The function that is profiled instead of the model's call, if there is one.
             include_weights: That of ``memory_footprint``.
+            optimizer: That of ``training_memory``.
         """
         return self.alone(
             profiler=profiler,
@@ -103,6 +105,7 @@ class ComputeBatchSweep(JointFunction):
             split=split,
             call=call,
             include_weights=include_weights,
+            optimizer=optimizer,
         )
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
@@ -160,7 +163,7 @@ def _find_peak(model: OtherSize, call: Mapping[str, Any]) -> Outcome:
     if not model.profiler.status_contains(key):
         return Outcome()
     try:
-        return model.compute(key, include_weights=call["include_weights"])
+        return model.compute(key, include_weights=call["include_weights"], optimizer=call["optimizer"])
     except (TracingError, MemoryError):
         raise
     except Exception:  # the report says why, beside the memory at the first size

@@ -67,9 +67,13 @@ class ComputeNumbersByDtype(ProfilerFunction):
     ON_DEMAND: ClassVar[bool] = True
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
-        """Return both values; neither is known if the bits of a parameter are not."""
-        count, stored = trace.total_params, sum(weight.bytes for weight in trace.parameters)
-        bits: Any = 8 * stored / count if count else Unavailable("the model has no parameters")
-        if count and trace.unmade_weights:
-            bits = Partial(bits, (trace.unmade_weights,), UNKNOWN_ENDS)
-        return {MacsByDtype.NAME: macs_by_dtype(trace), BitsPerParam.NAME: bits}
+        """Return both values."""
+        return {MacsByDtype.NAME: macs_by_dtype(trace), BitsPerParam.NAME: _compute_bits(trace)}
+
+
+def _compute_bits(trace: ModelTrace) -> Any:
+    """Return the bits of a parameter; of no end if only the first call makes some parameters."""
+    if not trace.total_params:
+        return Unavailable(trace.unmade_weights or "the model has no parameters")
+    bits = 8 * sum(weight.bytes for weight in trace.parameters) / trace.total_params
+    return Partial(bits, (trace.unmade_weights,), UNKNOWN_ENDS) if trace.unmade_weights else bits

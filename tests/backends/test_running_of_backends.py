@@ -57,6 +57,20 @@ def test_a_sweep_over_batch_sizes(framework: Framework) -> None:
     assert report["macs"] == MACS
 
 
+def test_the_memory_of_a_sweep_is_that_of_training_with_its_optimizer(framework: Framework) -> None:
+    """Adam keeps two numbers of 4 bytes for each weight, and more than a step takes: it is part of the peak."""
+    alone, memory = (
+        profile(network(framework), X, batch_size=4, metrics=["training_memory"], optimizer=optimizer)[
+            "training_memory"
+        ]
+        for optimizer in (None, "adam")
+    )
+    assert memory > alone
+    how: dict[str, Any] = {"batch_size": (1, 4), "training": True, "optimizer": "adam", "num_iters": 2}
+    sweep = profile(network(framework), X, metrics=["batch_sweep"], **how)["batch_sweep"]
+    assert sweep[1]["memory_footprint"] == memory
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_numpys_random_numbers_come_back_whatever_their_bits_are(framework: Framework) -> None:
     def draw_too(x: Any) -> Any:

@@ -199,3 +199,5 @@ def test_the_bits_of_some_weights_are_no_bound_for_those_of_all() -> None:
     report = profile(nn.Sequential(nn.Linear(8, 2).half(), nn.LazyLinear(4)), metrics=["bits_per_param"])
     record = report.status("bits_per_param")
     assert (record.value, record.completeness.value, record.bounds) == (16.0, "partial", Bounds())
+    without_any = profile(nn.LazyLinear(4), metrics=["bits_per_param"]).status("bits_per_param")
+    assert without_any.missing[0].startswith("the weights of lazy modules, which the first call makes")
