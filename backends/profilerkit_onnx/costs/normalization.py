@@ -36,6 +36,13 @@ def group_norm_and_activation(call: NodeCall) -> Cost:
     return cost.plus(activation.silu(elements)) if call.attribute("activation", 0) == 1 else cost
 
 
+@register_op_cost("com.microsoft::SkipGroupNorm")
+def skip_group_norm(call: NodeCall) -> Cost:
+    """``group_norm(x + skip + bias)``, and a SiLU if ``activation`` is 1."""
+    summed = elementwise.add_summands(2 + call.has_input(4), call.inputs[0].numel)
+    return summed.plus(group_norm_and_activation(call))
+
+
 @register_op_cost("MeanVarianceNormalization")
 def normalize_alone(call: NodeCall) -> Cost:
     """Without scale and shift."""

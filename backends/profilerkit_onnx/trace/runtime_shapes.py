@@ -302,6 +302,7 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "QLinearMul": broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearWhere": broadcast(0, 1, 4, element=1),
     _MICROSOFT + "QuantizeLinear": keep_shape(element=2, otherwise=TensorProto.UINT8),
+    _MICROSOFT + "SkipGroupNorm": lambda node: keep_shape()(node) * 2,  # the second is the sum
     _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
     _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,
     _BLOCKED + "AveragePool": follow_standard("AveragePool", 0),

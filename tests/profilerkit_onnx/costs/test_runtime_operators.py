@@ -52,6 +52,23 @@ CASES: list[Case] = [
     # normalization with scale and shift, 7 for each element, and a SiLU, 2
     ("GroupNorm", [ones(2, 5, 6, 8), ones(8), ones(8)], {"groups": 4, "activation": 0}, (2, 5, 6, 8), 0, 480 * 7),
     ("GroupNorm", [ones(2, 5, 6, 8), ones(8), ones(8)], {"groups": 4, "activation": 1}, (2, 5, 6, 8), 0, 480 * 9),
+    # and before it the sum with another tensor, and a bias if there is one
+    (
+        "SkipGroupNorm",
+        [ones(2, 5, 6, 8), ones(8), ones(8), ones(2, 8)],
+        {"groups": 4, "activation": 0},
+        (2, 5, 6, 8),
+        0,
+        480 * 8,
+    ),
+    (
+        "SkipGroupNorm",
+        [ones(2, 5, 6, 8), ones(8), ones(8), ones(2, 5, 6, 8), ones(8)],
+        {"groups": 4, "activation": 1},
+        (2, 5, 6, 8),
+        0,
+        480 * (2 + 9),
+    ),
     # matrix products
     ("FusedGemm", [ones(2, 3), ones(4, 3), ones(4)], {"transB": 1, "activation": "Relu"}, (2, 4), 24, 8 + 8),
     (
@@ -443,7 +460,7 @@ def test_an_operator_in_the_blocked_layout_costs_its_closed_form(case: Case) -> 
 
 
 #: Operators that the build for CPUs defines and has no kernel for these inputs of.
-WITHOUT_KERNEL = {"NhwcConv", "NhwcFusedConv", "BiasSoftmax", "GroupNorm"}
+WITHOUT_KERNEL = {"NhwcConv", "NhwcFusedConv", "BiasSoftmax", "GroupNorm", "SkipGroupNorm"}
 #: Operators that onnxruntime 1.22 has in an older form, without some of these inputs.
 NEWER_FORM = {"FusedConv", "NhwcFusedConv", "GroupQueryAttention"}
 
