@@ -22,7 +22,7 @@ from profilerkit.protocols import NamesDevices, NoticesTraining, TimesLayers, Ti
 from .costs import COSTS, OPERATORS
 from .layers import name_model
 from .loaders import open_model
-from .nodes import list_inner
+from .nodes import dtype_name, list_inner
 from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .runtime import openvino
 from .timing import time_nodes
@@ -108,6 +108,8 @@ def _list_facts(nodes: Sequence[Any], values: bool) -> Iterator[bytes]:
         outputs = [(str(output.get_partial_shape()), str(output.get_element_type())) for output in node.outputs()]
         yield repr((node.get_friendly_name(), node.get_type_name(), node.get_attributes(), sources, outputs)).encode()
         if values and node.get_type_name() == "Constant":
-            yield node.get_tensor_view().data.tobytes()
+            tensor = node.get_tensor_view()
+            is_text = dtype_name(tensor.element_type) == "string"
+            yield repr(tensor.str_data.tolist()).encode() if is_text else tensor.data.tobytes()
         for body in list_inner(node):
             yield from _list_facts(body.get_ordered_ops(), values)

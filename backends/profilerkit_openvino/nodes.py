@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
+__all__ = ["count_bytes", "dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
 
 #: Our names of element types, by OpenVINO's names, for the types that `dtype_name` has no rule for.
 _NAMES = {
@@ -35,6 +35,11 @@ def dtype_name(element: Any) -> str:
     return _KINDS.get(name[0], name[0]) + name[1:]
 
 
+def count_bytes(elements: int, element: Any) -> int:
+    """Return the bytes of elements of a type, several of which may share a byte; texts have no size."""
+    return 0 if dtype_name(element) == "string" else -(-elements * int(element.bitwidth) // 8)
+
+
 def list_inner(node: Any) -> list[Any]:
     """Return the models inside a node: two of an ``If``, one of a loop, none of any other."""
     kind = node.get_type_name()
@@ -54,11 +59,12 @@ def is_made_of_constants(node: Any, inputs_are_constant: Sequence[bool]) -> bool
 def read_constant(node: Any) -> Any:
     """Return the values of a constant, also of a converted or repeated constant; None for any other node.
 
-    Numbers of which several share a byte, and numbers of bfloat16 and float8, are returned as the bits that hold them.
+    Numbers of which several share a byte, and numbers of bfloat16 and float8, are returned as the bits that hold them;
+    texts are not returned.
     """
     while node.get_type_name() in ("Convert", "Broadcast"):
         node = node.input_value(0).get_node()
-    if node.get_type_name() != "Constant":
+    if node.get_type_name() != "Constant" or dtype_name(node.get_output_element_type(0)) == "string":
         return None
     try:
         return np.asarray(node.data)

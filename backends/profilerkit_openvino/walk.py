@@ -15,7 +15,7 @@ from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
 
 from .costs import OPERATORS, Call, Shapes
-from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant
+from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner, read_constant
 from .recurrent_inputs import RECURRENT
 
 __all__ = ["Value", "Values", "Walk", "read_inputs"]
@@ -53,8 +53,8 @@ class Value:
             sizes = tuple(dim.get_length() if dim.is_static else -1 for dim in dims)
             return cls(number, constant, TensorInfo(sizes, dtype_name(element)), None, 0)
         shape = Shape(partial.to_shape())
-        size = -(-shape.numel * element.bitwidth // 8)  # rounded up to whole bytes
-        return cls(number, constant, TensorInfo(tuple(shape), dtype_name(element)), shape, size)
+        info = TensorInfo(tuple(shape), dtype_name(element))
+        return cls(number, constant, info, shape, count_bytes(shape.numel, element))
 
 
 #: The values that nodes have made, by the name of the node and the index of the output.

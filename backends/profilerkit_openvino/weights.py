@@ -19,7 +19,7 @@ from profilerkit.backend_kit.scoped_calls import PlacedWeight, Scope
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
-from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant, read_consumers
+from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner, read_constant, read_consumers
 from .recurrent_inputs import RECURRENT
 
 __all__ = ["find_weighted", "list_weights"]
@@ -45,12 +45,12 @@ def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Ite
     paths = {node.get_name(): chain[-1].path for node, chain in zip(nodes, chains, strict=True)}
     for identity, weight in enumerate(_find_weights(nodes)):
         constant = weight.node
-        shape, dtype = tuple(constant.get_output_shape(0)), dtype_name(constant.get_output_element_type(0))
+        shape, element = tuple(constant.get_output_shape(0)), constant.get_output_element_type(0)
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
         for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
-            size = int(constant.get_byte_size())
-            record = WeightRecord(label, identity, prod(shape), size, dtype, None, shape=shape)
+            size = count_bytes(prod(shape), element)
+            record = WeightRecord(label, identity, prod(shape), size, dtype_name(element), None, shape=shape)
             yield PlacedWeight(path, record, weight.role is _Role.PARAMETER)
 
 

@@ -164,6 +164,41 @@ def test_a_stored_constant_that_is_returned_is_no_operator() -> None:
     assert (report["macs"], report.notes) == (16, ())
 
 
+def texts(*values: str) -> Any:
+    return openvino.op.Constant(openvino.Tensor(np.array(values)))
+
+
+def test_texts_take_no_bytes_and_are_no_parameters() -> None:
+    """Three texts with nine characters, which are unpacked, and the input, with which they are returned."""
+    given = ops.parameter([3], np.float32)
+    unpacked = ops.string_tensor_unpack(texts("a", "bcde", "fghi"))
+    words = openvino.Model([ops.relu(given).output(0), unpacked.output(2)], [given], "words")
+    report = profile(words, np.ones(3, np.float32), metrics=[*COUNTS, "memory_footprint", "execution_time"])
+    assert [report[key] for key in (*COUNTS, "memory_footprint")] == [0, 3, 0, 0, 12 + 12]
+
+
+def test_a_model_with_other_texts_is_another_model() -> None:
+    given = ops.parameter([3], np.float32)
+
+    def make(*values: str) -> object:
+        unpacked = ops.string_tensor_unpack(texts(*values))
+        return OpenvinoBackend().fingerprint(openvino.Model([unpacked.output(2)], [given], "words"))
+
+    assert make("a", "b", "c") != make("a", "b", "d")
+    assert make("ab", "c", "d") != make("a", "bc", "d")
+
+
+@pytest.mark.parametrize("value", ["word", "\u6771\u4eac"])
+def test_a_model_may_be_called_with_texts(value: str) -> None:
+    given = ops.parameter([2], openvino.Type.string)
+    begins, ends, letters = (ops.string_tensor_unpack(given).output(index) for index in range(3))
+    lengths = ops.subtract(ends, begins)
+    words = openvino.Model([lengths.output(0), letters], [given], "words")
+    with OpenvinoBackend().run(words, ModelInputs(np.array([value, ""]))) as run:
+        assert next(iter(run().values())).tolist() == [len(value.encode()), 0]
+    assert profile(words, np.array([value, ""]), metrics=COUNTS)["flops"] == 0  # of integers
+
+
 def test_a_constant_that_two_layers_use_is_one_weight() -> None:
     given, shared = ops.parameter([2, 8], np.float32), ops.constant(np.ones((8, 8), np.float32))
     first = linear(given, shared, "__module.first/aten::linear/MatMul")
