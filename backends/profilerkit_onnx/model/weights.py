@@ -3,15 +3,16 @@
 ONNX keeps parameters, statistics, tables and the constants of shapes in one list. The kind of a constant follows from
 the metadata of torch's exporter, if there is any, and from its use: the weight of a convolution is a parameter, the
 mean of a batch norm and a shape are buffers. A floating-point constant with dimensions that is used anywhere else is a
-parameter; a ``Constant`` node only if the file has its weights in such nodes, because otherwise these hold results of
-the exporter. Single numbers, such as the bounds of a clip, are neither.
+parameter. A ``Constant`` node is one only if the file has its weights in such nodes, or if its name is a parameter's,
+because otherwise these nodes hold results of the exporter. Single numbers, such as the bounds of a clip, are neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Sequence
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
@@ -19,83 +20,19 @@ from profilerkit.trace.records import WeightRecord
 
 from .constants import Constant
 from .exported_module import ExportedModule, Role
-from .nodes import list_nodes, read_attributes
-from .types import STANDARD
+from .nodes import read_attributes
+from .weight_places import BUFFERS, PARAMETERS, is_read_at
 
-__all__ = ["describe_uncounted", "list_weights"]
+__all__ = ["NARROW", "has_weights_in_nodes", "list_weights"]
 
-#: The inputs of operators that are parameters whatever their dtype, by their places.
-_PARAMETERS = {
-    "Conv": (1, 2),
-    "ConvTranspose": (1, 2),
-    "ConvInteger": (1,),
-    "DeformConv": (1, 3),
-    "DequantizeLinear": (0,),
-    "DynamicQuantizeLSTM": (1, 2, 3),
-    "DynamicQuantizeMatMul": (1, 4),
-    "GatherBlockQuantized": (0,),
-    "Gemm": (0, 1, 2),
-    "GRU": (1, 2, 3),
-    "LSTM": (1, 2, 3, 7),
-    "MatMul": (0, 1),
-    "MatMulInteger": (0, 1),
-    "MatMulBnb4": (1,),
-    "MatMulIntegerToFloat": (0, 1, 6),
-    "MatMulNBits": (1,),
-    "PRelu": (1,),
-    "QAttention": (1, 2),
-    "QGemm": (0, 3, 6),
-    "QLinearAdd": (0, 3),
-    "QLinearConv": (3, 8),
-    "QLinearMatMul": (0, 3),
-    "QLinearMul": (0, 3),
-    "QMoE": (2, 4, 5, 7, 8, 10),
-    "RNN": (1, 2, 3),
-}
-#: The inputs of operators that are values which the model keeps, or scales, but no parameters.
-_BUFFERS = {
-    "Attention": (3, 4, 5),
-    "BatchNormalization": (3, 4),
-    "Clip": (1, 2),
-    "DequantizeLinear": (1, 2),
-    "DynamicQuantizeLSTM": (8, 9, 10, 11),
-    "DynamicQuantizeMatMul": (2, 3),
-    "GatherBlockQuantized": (2, 3),
-    "GroupQueryAttention": (7, 8, 12, 13),
-    "GRU": (4, 5),
-    "LSTM": (4, 5, 6),
-    "MatMulBnb4": (2,),
-    "MultiHeadAttention": (4, 5),
-    "MatMulIntegerToFloat": (2, 3, 4, 5),
-    "MatMulNBits": (2, 3),
-    "NonMaxSuppression": (3, 4),
-    "OneHot": (1, 2),
-    "Pad": (2,),
-    "QAttention": (3, 4, 6, 7),
-    "QGemm": (1, 2, 4, 5, 7, 8),
-    "QLinearAdd": (1, 2, 4, 5, 6, 7),
-    "QLinearConv": (1, 2, 4, 5, 6, 7),
-    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearReduceMean"), (1, 2, 3, 4)),
-    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), (1, 2, 3, 4)),
-    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
-    "QLinearMul": (1, 2, 4, 5, 6, 7),
-    "QLinearWhere": (2, 3, 5, 6, 7, 8),
-    "QMoE": (3, 6, 9, *range(11, 14), *range(15, 21)),
-    "QuantizeLinear": (1, 2),
-    "RNN": (4, 5),
-    "Resize": (1, 2, 3),
-    "RotaryEmbedding": (1, 2, 3),
-    "STFT": (2,),
-    "Upsample": (1,),
-}
 #: Dtypes of weights that are narrower than the numbers that they stand for, and the inputs where a constant of such a
 #: dtype is a parameter: a table whose rows are looked up and then scaled, or numbers that a cast and arithmetic scale.
-_NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 _SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 #: The inputs of operators where several elements may be packed into one.
 _PACKED = {"GatherBlockQuantized": (0,), "MatMulBnb4": (1,), "MatMulNBits": (1,), "QMoE": (2, 5, 8)}
-#: Operators that take bits out of integers, and the domain of linear models, trees and scalers.
-_TAKES_BITS, _LEARNED = ("BitShift", "BitwiseAnd"), "ai.onnx.ml"
+#: The names of parameters in torch, "encoder.0.bias", which no exporter gives its results.
+_PARAMETER_NAME = re.compile(r"\w+(\.\w+)+")
 
 
 def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[PlacedWeight]:
@@ -105,23 +42,29 @@ def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[Place
     weights belong to the model. Packed weights have several numbers in an element: their record has no shape.
     """
     weights = []
-    nodes_are_weights, module = _has_weights_in_nodes(constants), ExportedModule(model, constants)
+    nodes_are_weights, module = has_weights_in_nodes(constants), ExportedModule(model, constants)
     for identity, constant in enumerate(constants):
-        elements, shape, dtype = constant.shape.numel, tuple(constant.shape), constant.dtype
         is_parameter = _is_parameter(constant, module, nodes_are_weights)
-        if elements <= 1 and not is_parameter:
+        if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         packed = _count_packed(constant)
-        if packed is not None:
-            elements, shape = packed, ()
+        elements, shape = (constant.shape.numel, tuple(constant.shape)) if packed is None else (packed, ())
         for path in dict.fromkeys([use.path for use in constant.uses]) or [""]:
             label = constant.name.removeprefix(f"{path}.") if path else constant.name
-            record = WeightRecord(label, identity, elements, constant.bytes, dtype, trainable=None, shape=shape)
+            record = WeightRecord(label, identity, elements, constant.bytes, constant.dtype, None, shape=shape)
             weights.append(PlacedWeight(path, record, is_parameter))
     return weights
 
 
-# Which of them are parameters -----------------------------------------------------------------------------------------
+def has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
+    """Return whether an exporter writes weights as ``Constant`` nodes, like PaddlePaddle's exporter: all of them."""
+    has_weight = False
+    for constant in constants:
+        if constant.is_node:
+            has_weight = has_weight or is_read_at(constant, PARAMETERS)
+        elif constant.shape.numel > 1 and is_float(constant.dtype):
+            return False
+    return has_weight
 
 
 def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights: bool) -> bool:
@@ -129,36 +72,19 @@ def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights:
 
     Integers are weights although a module that was quantized has them as buffers.
     """
-    told = module.tell_role(constant)
-    if told is not None:
-        return told is Role.PARAMETER
-    if _is_used(constant, _PARAMETERS):
+    role = module.tell_role(constant)
+    if role is not None:
+        return role is Role.PARAMETER
+    if is_read_at(constant, PARAMETERS):
         return True
     if not is_float(constant.dtype):
-        return constant.dtype in _NARROW and constant.shape.numel > 1 and _is_used(constant, _SCALED)
-    if not constant.shape or (constant.is_node and not nodes_are_weights) or module.has_computed(constant):
+        return constant.dtype in NARROW and constant.shape.numel > 1 and is_read_at(constant, _SCALED)
+    if not constant.shape or module.has_computed(constant):
+        return False
+    if constant.is_node and not nodes_are_weights and not _PARAMETER_NAME.fullmatch(constant.name):
         return False
     uses = constant.uses
-    return not uses or any(use.input not in _BUFFERS.get(use.node.op_type, ()) for use in uses)
-
-
-def _is_used(constant: Constant, places: Mapping[str, Sequence[int]]) -> bool:
-    """Return whether an operator reads a constant as an input at one of these places."""
-    return any(use.input in places.get(use.node.op_type, ()) for use in constant.uses)
-
-
-def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
-    """Return whether an exporter writes weights as ``Constant`` nodes, like PaddlePaddle's exporter: all of them."""
-    has_weight = False
-    for constant in constants:
-        if constant.is_node:
-            has_weight = has_weight or _is_used(constant, _PARAMETERS)
-        elif constant.shape.numel > 1 and is_float(constant.dtype):
-            return False
-    return has_weight
-
-
-# Weights that hold more, or less, than their elements -----------------------------------------------------------------
+    return not uses or any(use.input not in BUFFERS.get(use.node.op_type, ()) for use in uses)
 
 
 def _count_packed(constant: Constant) -> int | None:
@@ -173,37 +99,3 @@ def _count_packed(constant: Constant) -> int | None:
             own_bits = sizes.get(f"fc{(use.input + 1) // 3}_expert_weight_bits", 0)
             return int(constant.shape.numel * 8 // (own_bits or sizes.get("expert_weight_bits", sizes.get("bits", 4))))
     return None
-
-
-def describe_uncounted(model: ModelProto, constants: Iterable[Constant]) -> str:
-    """Return in words which weights are not counted; empty if all are.
-
-    Linear models, trees and scalers have their weights in attributes, which are no tensors. And matrices of integers
-    may hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits.
-    """
-    parts = []
-    for operators, where in ((_list_learned(model), "in attributes"), (_list_unpacking(constants), "in integers")):
-        if operators:
-            parts.append(f"the weights that {', '.join(sorted(operators))} has {where}")
-    return " and ".join(parts)
-
-
-def _list_learned(model: ModelProto) -> set[str]:
-    """Return the operators that have weights in their attributes."""
-    learned = (node for node in list_nodes(model) if node.domain == _LEARNED)
-    return {node.op_type for node in learned if any(entry.floats or entry.HasField("t") for entry in node.attribute)}
-
-
-def _list_unpacking(constants: Iterable[Constant]) -> set[str]:
-    """Return the operators that may take several weights out of an element of a matrix of integers."""
-    operators = set[str]()
-    for constant in constants:
-        if "int" in constant.dtype and sum(size > 1 for size in constant.shape) > 1:
-            operators.update(use.node.op_type for use in constant.uses if _may_unpack(use.node, constant.dtype))
-    return operators
-
-
-def _may_unpack(node: NodeProto, dtype: str) -> bool:
-    """Return whether a node may take several weights out of an integer of a dtype."""
-    is_known = node.domain in (*STANDARD, _LEARNED) or node.op_type in (*_PARAMETERS, *_BUFFERS)
-    return node.op_type.startswith(_TAKES_BITS) or (dtype in _NARROW and not is_known)

@@ -25,7 +25,8 @@ from ..model.declared_inputs import list_declared, name_sizes
 from ..model.nodes import list_inner_graphs, list_nodes
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
-from ..model.weights import describe_uncounted, list_weights
+from ..model.uncounted_weights import describe_uncounted
+from ..model.weights import list_weights
 from .control_flow import HANDLERS
 from .node_outputs import Declarations
 from .values import Value, find_value
@@ -53,7 +54,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
         trace = ModelTrace(layer_records(scopes.types, weights))
     else:
         trace = _trace_call(model, inputs, scopes, weights, make_walk(HANDLERS, scopes.paths))
-    return replace(trace, unmade_weights=describe_uncounted(model, constants))
+    return replace(trace, unmade_weights=describe_uncounted(model, constants, weights))
 
 
 def _trace_call(

@@ -102,6 +102,28 @@ def test_a_constant_node_of_each_kind_may_be_a_bias(value: dict[str, Any], store
     assert count(make_model(nodes, {"x": X}, {"w": W}), x=X) == (12 + 4, 12 * 4 + stored)
 
 
+@pytest.mark.parametrize(
+    ("name", "producer", "params", "sign"),
+    [
+        ("head.bias", "", 12 + 4, ""),
+        ("head.bias", "pytorch", 12 + 4, ""),
+        ("/head/Constant_output_0", "pytorch", 12, ""),
+        ("b", "", 12, "\u2265 "),
+    ],
+)
+def test_a_bias_that_a_tool_has_moved_into_a_node(name: str, producer: str, params: int, sign: str) -> None:
+    """Beside a matrix that is none: torch's names tell, and torch's exporters write only results into nodes."""
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.ones(4, F))),
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Add", ["h", name], ["y"]),
+    ]
+    model = make_model(nodes, {"x": X}, {"w": W}, producer_name=producer)
+    status = profile(model, ModelInputs(x=X), metrics=["total_params"]).status("total_params")
+    assert (status.value, status.sign) == (params, sign)
+    assert status.missing == (("the weights that Add has in nodes",) if sign else ())
+
+
 TABLES = {"cos": np.ones((8, 4), F), "sin": np.ones((8, 4), F)}
 SCALE, ZERO = np.ones(1, F), np.zeros(1, np.uint8)
 

@@ -1,0 +1,78 @@
+"""Weights that are not counted, because they are no tensors, or because nothing tells that constants are weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from onnx import ModelProto, NodeProto
+
+from profilerkit.backend_kit.scoped_calls import PlacedWeight
+from profilerkit.costs.numbers import is_float
+
+from .constants import Constant, Use
+from .nodes import list_nodes
+from .types import STANDARD
+from .weight_places import BUFFERS, PARAMETERS
+from .weights import NARROW
+
+__all__ = ["describe_uncounted"]
+
+#: Operators that take bits out of integers, and the domain of linear models, trees and scalers.
+_TAKES_BITS, _LEARNED = ("BitShift", "BitwiseAnd"), "ai.onnx.ml"
+#: The producer name of torch's exporters, which write results into ``Constant`` nodes, and no weights.
+_BY_TORCH = "pytorch"
+
+
+def describe_uncounted(model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]) -> str:
+    """Return in words which weights are not counted; empty if all are.
+
+    Linear models, trees and scalers have their weights in attributes, which are no tensors. Matrices of integers may
+    hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits. And
+    ``Constant`` nodes may hold weights beside those in initializers, if a tool has moved these.
+    """
+    operators_by_place = {
+        "in attributes": set(_list_learned(model)),
+        "in integers": set(_list_unpacking(constants)),
+        "in nodes": set(_list_readers_of_nodes(model, constants, weights)),
+    }
+    return " and ".join(
+        f"the weights that {', '.join(sorted(operators))} has {place}"
+        for place, operators in operators_by_place.items()
+        if operators
+    )
+
+
+def _list_learned(model: ModelProto) -> Iterator[str]:
+    """Yield the operators that have weights in their attributes."""
+    for node in list_nodes(model):
+        if node.domain == _LEARNED and any(entry.floats or entry.HasField("t") for entry in node.attribute):
+            yield node.op_type
+
+
+def _list_unpacking(constants: Sequence[Constant]) -> Iterator[str]:
+    """Yield the operators that may take several weights out of an element of a matrix of integers."""
+    for constant in constants:
+        if "int" in constant.dtype and sum(size > 1 for size in constant.shape) > 1:
+            yield from (use.node.op_type for use in constant.uses if _may_unpack(use.node, constant.dtype))
+
+
+def _may_unpack(node: NodeProto, dtype: str) -> bool:
+    """Return whether a node may take several weights out of an integer of a dtype."""
+    is_known = node.domain in (*STANDARD, _LEARNED) or node.op_type in (*PARAMETERS, *BUFFERS)
+    return node.op_type.startswith(_TAKES_BITS) or (dtype in NARROW and not is_known)
+
+
+def _list_readers_of_nodes(
+    model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]
+) -> Iterator[str]:
+    """Yield the operators that read floats of ``Constant`` nodes as weights, though the file has weights elsewhere."""
+    parameters = {weight.record.identity for weight in weights if weight.is_parameter}
+    if model.producer_name == _BY_TORCH or all(constants[identity].is_node for identity in parameters):
+        return
+    for identity, constant in enumerate(constants):
+        if identity not in parameters and constant.is_node and constant.shape.numel > 1 and is_float(constant.dtype):
+            yield from (use.node.op_type for use in constant.uses if not _is_buffer(use))
+
+
+def _is_buffer(use: Use) -> bool:
+    return use.input in BUFFERS.get(use.node.op_type, ())
