@@ -30,14 +30,14 @@ def describe_uncounted(model: ModelProto, constants: Sequence[Constant], weights
     hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits. And
     ``Constant`` nodes may hold weights beside those in initializers, if a tool has moved these.
     """
-    operators_by_place = {
+    operators_by_location = {
         "in attributes": set(_list_learned(model)),
         "in integers": set(_list_unpacking(constants)),
         "in nodes": set(_list_readers_of_nodes(model, constants, weights)),
     }
     return " and ".join(
-        f"the weights that {', '.join(sorted(operators))} has {place}"
-        for place, operators in operators_by_place.items()
+        f"the weights that {', '.join(sorted(operators))} has {where}"
+        for where, operators in operators_by_location.items()
         if operators
     )
 
