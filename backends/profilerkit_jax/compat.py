@@ -62,9 +62,11 @@ ATTRIBUTES = (
 #: The parameters that are read of each primitive. Without one of them it is not counted, and the counts are partial.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "cond": ("branches",),
-    "conv_general_dilated": ("dimension_numbers", "feature_group_count", "lhs_dilation"),
+    "conv_general_dilated": ("dimension_numbers", "lhs_dilation", "padding", "rhs_dilation", "window_strides"),
     "custom_linear_solve": ("const_lengths", "jaxprs"),
     "dot_general": ("dimension_numbers",),
+    "dot_product_attention_bwd": ("layout",),
+    "dot_product_attention_bwd_wrapper": ("layout",),
     "dot_product_attention_fwd": ("layout", "variadic_args"),
     "dot_product_attention_fwd_wrapper": ("layout", "variadic_args"),
     "eig": ("compute_left_eigenvectors", "compute_right_eigenvectors"),

@@ -51,6 +51,7 @@ class PrimitiveCall(OperatorCall):
         params: The parameters of the equation, by name.
         is_backward: Whether it computes a gradient; an equation that ``jax.checkpoint`` computes again does not.
         divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
+        reversals: How often the backward pass has reversed its second input, such as the filters of a convolution.
         unpadded: How many elements its first input had before it was padded; 0 if it was not.
         axis_sizes: How many devices each named axis has, inside of a ``shard_map``.
     """
@@ -58,6 +59,7 @@ class PrimitiveCall(OperatorCall):
     params: Mapping[str, Any] = field(default_factory=dict)
     is_backward: bool = False
     divides_sum: bool = False
+    reversals: int = 0
     unpadded: int = 0
     axis_sizes: Mapping[Any, int] = field(default_factory=dict)
 

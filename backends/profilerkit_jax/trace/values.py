@@ -35,6 +35,7 @@ class Value:
         scalar: The number that all of its elements equal, if that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 if it is no sum.
         unpadded: How many of its elements were there before it was padded; 0 if it was not.
+        reversals: How often the backward pass has reversed the order of its elements.
         origin: Its `origins.Origin`, the source of its elements, if a walk looks at values; None for an activation.
         input_origin: The origin of a value that follows from the inputs of the call alone, if the inputs have values.
     """
@@ -47,6 +48,7 @@ class Value:
     scalar: Any = None
     summands: int = 0
     unpadded: int = 0
+    reversals: int = 0
     origin: Any = None
     input_origin: Any = None
 
@@ -69,7 +71,7 @@ class Value:
 
     def forget(self) -> Value:
         """Return the same value without known facts: it may change, for example from one turn of a loop to the next."""
-        return replace(self, scalar=None, summands=0, unpadded=0, origin=None, input_origin=None)
+        return replace(self, scalar=None, summands=0, unpadded=0, reversals=0, origin=None, input_origin=None)
 
 
 # Equations and branches -----------------------------------------------------------------------------------------------

@@ -219,6 +219,7 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     if outputs:
         outputs[0].summands = _count_summands(name, equation, inputs)
         outputs[0].unpadded = inputs[0].shape.numel if name == "pad" else 0
+        outputs[0].reversals = _count_reversals(name, inputs, context)
     is_view = name in _VIEWS and outputs[0].dtype == inputs[0].dtype
     if is_view:
         outputs[0].constant = inputs[0].constant
@@ -238,6 +239,13 @@ def _count_summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
     return inputs[0].summands if name in _PASSING and inputs else 0
 
 
+def _count_reversals(name: str, inputs: Sequence[Value], context: Context) -> int:
+    """Return how often the backward pass has reversed the elements of the first output."""
+    if name == "rev":
+        return inputs[0].reversals + context.frame.is_backward
+    return inputs[0].reversals if name in _PASSING else 0
+
+
 # The cost of an equation: the formula of its primitive, called with the facts that the walk knows ---------------------
 
 
@@ -252,6 +260,7 @@ def _price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], con
         params=parameters(equation),
         is_backward=context.frame.is_backward and not context.frame.is_recomputed,
         divides_sum=_divides_sum(inputs),
+        reversals=inputs[1].reversals if len(inputs) > 1 else 0,
         unpadded=inputs[0].unpadded if inputs else 0,
         axis_sizes=context.axis_sizes,
         value=lambda index: inputs[index].scalar,

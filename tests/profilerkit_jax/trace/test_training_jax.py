@@ -74,20 +74,49 @@ def test_integers_and_buffers_have_no_gradients() -> None:
     assert [op.flops for op in added] == [5 * 4], "each row that was looked up is added"
 
 
-@pytest.mark.parametrize("padding", ["VALID", "SAME"])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_gradients_of_a_convolution_take_as_many_products_as_the_convolution(padding: str, stride: int) -> None:
-    def function(params: Any, x: Any) -> Any:
-        for kernel in params:
-            x = lax.conv_general_dilated(
-                x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
-            )
-        return x
+#: Padding, size of the kernel, stride, size of the image, groups: with kernels larger than images, and wide paddings.
+CONVOLUTIONS = [
+    *((0, 3, 1, 8, 1), (1, 3, 1, 8, 2), (3, 3, 1, 8, 4), (1, 3, 2, 7, 4), (0, 1, 2, 8, 2), (2, 3, 1, 8, 1)),
+    *((3, 7, 1, 4, 1), (3, 7, 2, 4, 1), (3, 7, 1, 4, 4), (2, 5, 1, 3, 1)),
+]
 
-    model = JaxModel(function, [S((3, 3, 2, 4), "float32"), S((3, 3, 4, 5), "float32")])
-    trace = trace_step(model, S((2, 16, 16, 2), "float32"))
-    forward = [op.macs for op in trace.operators if op.phase == "forward" and op.macs]
-    assert work(trace, "backward") == forward[0] + 2 * forward[1]
+
+def convolve(x: Any, kernel: Any, padding: int, stride: int, groups: int) -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    paddings = [(padding, padding)] * 2
+    return lax.conv_general_dilated(
+        x, kernel, (stride, stride), paddings, dimension_numbers=numbers, feature_group_count=groups
+    )
+
+
+def count_positions(padding: int, kernel: int, stride: int, size: int) -> int:
+    """Return the positions of the kernel; padded by its size less one, each is an element of the image alone."""
+    is_full = padding == kernel - 1 and stride == 1
+    return size**2 if is_full else ((size + 2 * padding - kernel) // stride + 1) ** 2
+
+
+@pytest.mark.parametrize(("padding", "kernel", "stride", "size", "groups"), CONVOLUTIONS)
+def test_a_gradient_of_a_convolution_takes_as_many_products_as_the_convolution(
+    padding: int, kernel: int, stride: int, size: int, groups: int
+) -> None:
+    model = JaxModel(
+        lambda weights, x: convolve(x * weights["scale"], weights["kernel"], padding, stride, groups),
+        {"scale": S((), "float32"), "kernel": S((kernel, kernel, 4 // groups, 4), "float32")},
+    )
+    trace = trace_step(model, S((BATCH, size, size, 4), "float32"))
+    one_pass = BATCH * count_positions(padding, kernel, stride, size) * 4 * (4 // groups) * kernel**2
+    assert (work(trace, "forward"), work(trace, "backward")) == (one_pass, 2 * one_pass)
+
+
+@pytest.mark.parametrize(("padding", "stride"), [(0, 1), (1, 1), (1, 2)])
+def test_the_gradient_of_a_gradient_of_a_convolution(padding: int, stride: int) -> None:
+    """Forward the convolution and its gradient by the image; backward two gradients of that, and one by the kernel."""
+
+    def penalty(kernel: Any, x: Any) -> Any:
+        return jax.grad(lambda x: (convolve(x, kernel, padding, stride, 1) ** 2).sum())(x) ** 2
+
+    trace = trace_step(JaxModel(penalty, S((3, 3, 4, 5), "float32")), S((BATCH, 8, 8, 4), "float32"))
+    assert trace.macs == 5 * BATCH * count_positions(padding, 3, stride, 8) * 5 * 4 * 9
 
 
 def test_a_scan_is_gone_through_backwards() -> None:
@@ -153,7 +182,7 @@ def test_the_gradient_of_a_matrix_times_a_vector_is_a_product(function: Any, siz
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
-@pytest.mark.parametrize(("stride", "kernel"), [(2, 3), (2, 2), (3, 2), (2, 4)])
+@pytest.mark.parametrize(("stride", "kernel"), [(1, 3), (1, 4), (2, 3), (2, 2), (3, 2), (2, 4)])
 def test_the_gradients_of_a_transposed_convolution_take_twice_its_pass(stride: int, kernel: int, padding: str) -> None:
     """Each of 7 x 8 positions with 4 channels meets a filter of 6 channels; so it is for either gradient."""
 
