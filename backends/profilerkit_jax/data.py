@@ -31,11 +31,9 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> Any:
     """Return normal values for floats and zeros for all else: valid for an embedding of any size."""
     shape = (batch_size, *spec.shape)
     try:
-        dtype = jax.numpy.dtype(spec.dtype)
-        if jax.numpy.issubdtype(dtype, jax.numpy.floating):
-            array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape), dtype)
-        else:
-            array = jax.numpy.zeros(shape, jax.dtypes.canonicalize_dtype(dtype))
+        dtype = jax.dtypes.canonicalize_dtype(jax.numpy.dtype(spec.dtype))
+        is_float = jax.numpy.issubdtype(dtype, jax.numpy.floating)
+        array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape) if is_float else np.zeros(shape), dtype)
     except TypeError as error:  # of a name that is no dtype, and of one that numpy alone has
         raise InputError(f"JAX has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int32'") from error
     _made_up[id(array)] = array
