@@ -10,6 +10,8 @@ import jax
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.python_state import note_python_state
+from profilerkit.process.restoring import restored
 
 from .array_trees import ArrayTree
 from .arrays import is_array, is_float, make_struct
@@ -27,13 +29,17 @@ def list_arrays(inputs: ModelInputs) -> list[Any]:
 
 
 def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
-    """Return a pass as a function of the weights and the arrays among its inputs; ``call=`` runs if it was given."""
+    """Return a pass as a function of the weights and the arrays among its inputs; ``call=`` runs if it was given.
+
+    The state of Python and numpy that the model's code changes is restored.
+    """
     how = replace(how, function=inputs.function)
     received = ArrayTree((inputs.args, dict(inputs.kwargs)))
 
     def call(weights: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
         args, kwargs = received.replace_arrays(arrays)
-        return subject.call(weights, args, kwargs, how)
+        with restored(note_python_state(), in_child=False):
+            return subject.call(weights, args, kwargs, how)
 
     return call
 

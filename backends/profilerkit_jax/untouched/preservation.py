@@ -1,4 +1,4 @@
-"""Restoring the modes of layers and the values of variables after a block: of modules of nnx, and of Keras models."""
+"""Restoring a model and the process after a block: the modes of layers, the variables of nnx and of Keras."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from profilerkit.backend_kit.python_state import note_python_state
 from profilerkit.process.restoring import for_each, restored
 
 from ..model.keras_state import save_state
@@ -39,9 +40,9 @@ def _read_modes(model: Any) -> list[_Mode]:
 
 @contextmanager
 def preserve(model: Any) -> Iterator[None]:
-    """Restore the modes of the layers and the values of the variables at the end, after an error too."""
-    modes, restore_variables = _read_modes(model), _save_variables(model)
-    with restored(partial(for_each, object.__setattr__, modes), restore_variables, in_child=False):
+    """Restore modes of layers, values of variables, and the state of Python and numpy, after an error too."""
+    restore_modes = partial(for_each, object.__setattr__, _read_modes(model))
+    with restored(restore_modes, _save_variables(model), note_python_state(), in_child=False):
         yield
 
 

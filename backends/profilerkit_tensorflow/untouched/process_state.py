@@ -1,4 +1,4 @@
-"""The process around a model: random numbers, the counters that name layers, settings of TensorFlow, Keras and numpy.
+"""The process around a model: random numbers, the counters that name layers, settings of TensorFlow and Keras.
 
 Only modules that are already imported are read.
 """
@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
+from profilerkit.backend_kit.python_state import note_python_state
 from profilerkit.backend_kit.settings import Setting
 from profilerkit.process.restoring import Step
 
 from ..compat.process_state import (
-    ModuleState,
     Seeds,
     is_deterministic,
     list_module_state,
@@ -30,9 +28,6 @@ from ..compat.process_state import (
 )
 
 __all__ = ["SETTINGS", "put_graph_options", "record_process"]
-
-#: Settings of Python that a model's code may change, beside settings of TensorFlow and Keras.
-_HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
 
 
 class _RecordedProcess(NamedTuple):
@@ -49,19 +44,15 @@ class _RecordedProcess(NamedTuple):
 
 def record_process() -> _RecordedProcess:
     """Record the settings and random states of the process."""
-    python_rng, numpy_rng = random.getstate(), np.random.get_state(legacy=False)
-    hooks = [ModuleState(module, name, getattr(module, name)) for module, name in _HOOKS]
-    states = [*list_module_state(), *hooks]
+    states = list(list_module_state())
     change_seed, restore_seed = _record_seed()
 
-    def restore() -> None:
+    def restore_modules() -> None:
         for state in states:
             if getattr(state.module, state.name, None) is not state.value:
                 setattr(state.module, state.name, state.value)
-        random.setstate(python_rng)
-        np.random.set_state(numpy_rng)
 
-    return _RecordedProcess(change_seed, [restore_seed, _note_switches(), restore])
+    return _RecordedProcess(change_seed, [restore_seed, _note_switches(), restore_modules, note_python_state()])
 
 
 def _record_seed() -> tuple[Step, Step]:
@@ -130,10 +121,6 @@ _SWITCHES: tuple[_Switch, ...] = (
     _Switch(_experimental.get_synchronous_execution, _experimental.set_synchronous_execution),
     _Switch(_experimental.get_device_policy, _experimental.set_device_policy),
     _Switch(tf.debugging.is_traceback_filtering_enabled, _put_traceback_filtering),
-    _Switch(np.geterr, lambda how: np.seterr(**how)),
-    _Switch(np.geterrcall, np.seterrcall),
-    _Switch(np.get_printoptions, lambda options: np.set_printoptions(**options)),
-    _Switch(sys.getrecursionlimit, sys.setrecursionlimit),
 )
 
 
