@@ -20,8 +20,10 @@ import pytest
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
-from profilerkit.hooks.backends import backends, load
+from profilerkit.hooks.backends import load
 from profilerkit.hooks.commands import list_commands
+from profilerkit.hooks.infos import BackendInfo
+from profilerkit.hooks.manager import list_infos
 from profilerkit.hooks.offered_capabilities import list_capabilities
 from profilerkit.hooks.offers import default_functions
 from profilerkit_metrics import ComputeEvalMetric
@@ -246,9 +248,9 @@ def test_everything_that_a_backend_may_offer_is_documented() -> None:
 
 
 def load_backends() -> Iterator[Backend]:
-    for info in backends():
+    for offer in list_infos(BackendInfo):
         with suppress(BackendNotInstalledError):
-            yield load(info)
+            yield load(offer)
 
 
 def list_offered_keys() -> list[str]:

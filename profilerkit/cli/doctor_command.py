@@ -55,9 +55,10 @@ def command() -> None:
     _show_configuration()
     emit("\nBackends", bold=True)
     unusable: dict[str, str] = {}
-    for info, plugin in [(offer.item, offer.plugin) for offer in list_infos(BackendInfo)]:
-        for loading in track((info,), f"Loading {info.name}"):
-            backend, line, _ = examine_by_loading(loading, plugin)
+    for offer in list_infos(BackendInfo):
+        info = offer.item
+        for loading in track((offer,), f"Loading {info.name}"):
+            backend, line, _ = examine_by_loading(loading)
         if backend is None:
             unusable[info.name] = line
             continue

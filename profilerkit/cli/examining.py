@@ -13,7 +13,7 @@ from ..process.containment import contained
 if TYPE_CHECKING:
     from ..backend import Backend
     from ..hooks.infos import BackendInfo
-    from ..hooks.plugin_info import PluginInfo
+    from ..hooks.plugin_info import Offer
 
 __all__ = ["ExaminedBackend", "examine_by_loading", "examine_without_import"]
 
@@ -33,37 +33,38 @@ class ExaminedBackend(NamedTuple):
     conflict: RegistrationConflictError | None = None
 
 
-def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
+def examine_without_import(offer: Offer[BackendInfo]) -> ExaminedBackend:
     """Ask the plugin of a backend which versions are installed; its framework, which takes seconds, is not imported.
 
     The backend in the result is a stand-in, which loads the backend at the first use of more than its name.
     """
     from ..hooks.any_backend import make_stand_in
 
+    info, plugin = offer.item, offer.plugin
     asking = f"installed() of the {info.name} backend"
     try:
         with contained(plugin, asking):
             line = "" if info.installed is None else _write_versions(info.installed())
-            return ExaminedBackend(make_stand_in(info), line)
+            return ExaminedBackend(make_stand_in(offer), line)
     except ImportError as error:
         return ExaminedBackend(None, error_line(not_installed(info, error)))
     except Exception as error:  # whatever a plugin does wrong, the others go on
         return ExaminedBackend(None, f"{asking} failed: {_explain(error)}; {plugin.workaround}")
 
 
-def examine_by_loading(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
+def examine_by_loading(offer: Offer[BackendInfo]) -> ExaminedBackend:
     """Load a backend, which imports its framework, and ask it for its environment.
 
     Without an environment it can still be used, so that there is no reason to tell how to do without it.
     """
     try:
-        backend = load(info, plugin)
+        backend = load(offer)
     except ProfilerKitError as error:
         conflict = error if isinstance(error, RegistrationConflictError) else None
         return ExaminedBackend(None, error_line(error), conflict)
-    asking = f"environment() of the {info.name} backend"
+    asking = f"environment() of the {offer.item.name} backend"
     try:
-        with contained(plugin, asking):
+        with contained(offer.plugin, asking):
             return ExaminedBackend(backend, _write_versions(backend.environment()))
     except Exception as error:  # whatever a plugin does wrong, the others go on
         return ExaminedBackend(backend, f"{asking} failed: {_explain(error)}")

@@ -135,7 +135,7 @@ class _Listing:
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
             examine = examine_without_import if is_quick else examine_by_loading
-            examined = examine(offer.item, offer.plugin)
+            examined = examine(offer)
             if examined.conflict is not None:
                 self.note_conflict(examined.conflict)
             if examined.backend is not None:

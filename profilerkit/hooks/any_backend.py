@@ -8,9 +8,11 @@ from ..backend import Backend
 from ..piping.registry import Registry
 from ..piping.status import Metric
 from ..process.cached import cached_property
-from .backends import backends, load
+from .backends import load
 from .infos import BackendInfo
+from .manager import list_infos
 from .offers import list_profiler_functions
+from .plugin_info import Offer
 
 __all__ = ["list_default_metrics", "make_stand_in", "names_of_functions", "register_for_any_backend"]
 
@@ -18,13 +20,13 @@ __all__ = ["list_default_metrics", "make_stand_in", "names_of_functions", "regis
 class _Unloaded:
     """Has the name of a backend; any other attribute loads the backend and returns the backend's."""
 
-    def __init__(self, info: BackendInfo) -> None:
-        self.name = info.name
-        self._info = info
+    def __init__(self, offer: Offer[BackendInfo]) -> None:
+        self.name = offer.item.name
+        self._offer = offer
 
     @cached_property
     def _backend(self) -> Backend:
-        return load(self._info)
+        return load(self._offer)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Any]:
@@ -35,17 +37,17 @@ class _Unloaded:
         return getattr(self._backend, name)
 
 
-def make_stand_in(info: BackendInfo) -> Backend:
+def make_stand_in(offer: Offer[BackendInfo]) -> Backend:
     """Return a stand-in for a backend, for a hook that may need only its name to return its offers."""
-    return cast("Backend", _Unloaded(info))
+    return cast("Backend", _Unloaded(offer))
 
 
 def names_of_functions() -> set[str]:
     """Return the status keys that the functions of all plugins compute, for any backend, declared as keys or not."""
     return {
         name
-        for info in backends()
-        for offer in list_profiler_functions(make_stand_in(info))
+        for backend in list_infos(BackendInfo)
+        for offer in list_profiler_functions(make_stand_in(backend))
         for key in offer.item.list_keys()
         for name in (key.NAME, *key.ALIASES)
     }

@@ -9,7 +9,7 @@ from ..process.containment import contained, plugin_error_text
 from .infos import API_VERSION, OLDEST_API_VERSION, BackendInfo
 from .manager import describe_disabled, find_offer, list_infos
 from .offered_formulas import equip
-from .plugin_info import PluginInfo
+from .plugin_info import Offer
 
 __all__ = ["backend_named", "backends", "load", "not_installed"]
 
@@ -25,68 +25,61 @@ def backend_named(name: str) -> Backend:
     if offer is None:
         listing = ", ".join(by_likeness(name, [info.name for info in backends()])) or "none"
         raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{describe_disabled()}")
-    return load(offer.item, offer.plugin)
+    return load(offer)
 
 
-def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
+def load(offer: Offer[BackendInfo]) -> Backend:
     """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
-
-    ``plugin`` is the plugin that offers the backend; if it is None, the plugin is looked up,
-    and `RegistrationConflictError` raised if two plugins offer one of that name.
 
     Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
     an unsupported version of the interface.
     """
-    if plugin is None:
-        offer = find_offer(BackendInfo, info.name)
-        plugin = offer.plugin if offer else None
+    info = offer.item
     if not OLDEST_API_VERSION <= info.api_version <= API_VERSION:
-        raise _make_version_error(info, plugin)
+        raise _make_version_error(offer)
     declare_tested(info.name, info.tested)
     try:
-        with contained(plugin, f"loading the {info.name} backend"):
+        with contained(offer.plugin, f"loading the {info.name} backend"):
             backend = info.load()
     except ImportError as error:
         raise not_installed(info, error) from error
     except MemoryError:
         raise
     except Exception as error:  # a broken shared library, a framework that does not start
-        raise _make_unusable_error(info, plugin, plugin_error_text(error)) from error
+        raise _make_unusable_error(offer, plugin_error_text(error)) from error
     if not isinstance(backend, Backend):
-        raise _make_unusable_error(info, plugin, f"its load returned {backend!r}, which is no Backend")
+        raise _make_unusable_error(offer, f"its load returned {backend!r}, which is no Backend")
     return equip(backend)
 
 
-def _make_version_error(info: BackendInfo, plugin: PluginInfo | None) -> BackendNotInstalledError:
+def _make_version_error(offer: Offer[BackendInfo]) -> BackendNotInstalledError:
     """Return the error for a backend that is written for an unsupported version of the interface."""
     from importlib.metadata import version
 
-    source = "" if plugin is None else f" of plugin {plugin}"
+    info = offer.item
     supported = f"{OLDEST_API_VERSION} to {API_VERSION}" if OLDEST_API_VERSION < API_VERSION else f"{API_VERSION} alone"
     upgrade = "profilerkit: pip install --upgrade profilerkit"
     if info.api_version < OLDEST_API_VERSION:
         upgrade = f"that package: pip install --upgrade '{info.requirement}'"
-    remedy = "" if plugin is None else f"; {plugin.workaround}"
     return BackendNotInstalledError(
-        f"the {info.name} backend{source} is written for version {info.api_version} of the interface of backends, and "
-        f"profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}{remedy}"
+        f"the {info.name} backend of plugin {offer.plugin} is written for version {info.api_version} of the interface "
+        f"of backends, and profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}; "
+        f"{offer.plugin.workaround}"
     )
 
 
 def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:
     """Return the error for a backend whose framework is missing or too old."""
     mismatch = describe_untested(info.name) if error.name else ""  # without a name it says that a release is too old
+    install = f"install it with: pip install '{info.requirement}'"
     return BackendNotInstalledError(
-        f"the {info.name} backend cannot be used: {error}; {mismatch}{'; ' if mismatch else ''}install it with: "
-        f"pip install '{info.requirement}'"
+        "; ".join(filter(None, (f"the {info.name} backend cannot be used: {error}", mismatch, install)))
     )
 
 
-def _make_unusable_error(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> BackendNotInstalledError:
-    source = "" if plugin is None else f" of plugin {plugin}"
-    remedy = "" if plugin is None else f"; {plugin.workaround}"
-    mismatch = describe_untested(info.name)
-    return BackendNotInstalledError(
-        f"the {info.name} backend{source} cannot be used: {reason}; {mismatch}{'; ' if mismatch else ''}reinstall or "
-        f"update it with: pip install --upgrade '{info.requirement}'{remedy}"
-    )
+def _make_unusable_error(offer: Offer[BackendInfo], reason: str) -> BackendNotInstalledError:
+    info = offer.item
+    problem = f"the {info.name} backend of plugin {offer.plugin} cannot be used: {reason}"
+    update = f"reinstall or update it with: pip install --upgrade '{info.requirement}'"
+    parts = (problem, describe_untested(info.name), update, offer.plugin.workaround)
+    return BackendNotInstalledError("; ".join(filter(None, parts)))

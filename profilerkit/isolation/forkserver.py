@@ -66,8 +66,8 @@ def load_plugins() -> None:
 
     Modules that are imported here are not imported again by any copy.
     """
-    from ..hooks.backends import backends, load
-    from ..hooks.infos import LoaderInfo, RendererInfo
+    from ..hooks.backends import load
+    from ..hooks.infos import BackendInfo, LoaderInfo, RendererInfo
     from ..hooks.manager import list_infos
     from ..hooks.offers import default_functions, list_status_keys
 
@@ -75,11 +75,12 @@ def load_plugins() -> None:
         for kind in (LoaderInfo, RendererInfo):
             list_infos(kind)
         list_status_keys()
-        for info in backends():
+        for offer in list_infos(BackendInfo):
+            info = offer.item
             plugin_package = info.load.__module__.partition(".")[0]  # is imported, whatever else is
             frameworks = {*info.frameworks, *info.preload} - {plugin_package}
             if any(name in sys.modules for name in frameworks):
-                default_functions(load(info))
+                default_functions(load(offer))
 
 
 def _serve_one(caller: socket.socket, channel: Channel) -> None:

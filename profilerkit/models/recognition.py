@@ -91,7 +91,7 @@ def _load_claiming(offers: Iterable[Offer[BackendInfo]], model: Any) -> list[_Lo
     for offer in offers:
         if _ask(offer, "claims", offer.item.claims, model):
             try:
-                loaded.append(_Loaded(offer, load(offer.item, offer.plugin)))
+                loaded.append(_Loaded(offer, load(offer)))
             except BackendNotInstalledError as error:
                 errors.append(error)
     if errors and not loaded:
