@@ -8,7 +8,7 @@ from typing import Any
 
 from .count_text import name_several
 from .errors import InputError
-from .input_shapes import InputShapes, TensorSpec, dtype_name, write_shapes
+from .input_shapes import DEFAULT_DTYPE, InputShapes, TensorSpec, dtype_name, write_shapes
 from .inputs import ModelInputs
 
 __all__ = ["DeclaredInput", "make_inputs"]
@@ -108,4 +108,5 @@ def _suggest_shape(declared: ModelInputs) -> str:
 def _make_example(leaf: Any) -> TensorSpec:
     if not isinstance(leaf, DeclaredInput):
         return TensorSpec(())
-    return TensorSpec(tuple(size or _ANY_SIZE for size in (leaf.shape or ())[1:]), leaf.dtype)
+    sizes = tuple(size or _ANY_SIZE for size in (leaf.shape or ())[1:])
+    return TensorSpec(sizes, leaf.dtype, has_usual_dtype=leaf.dtype == DEFAULT_DTYPE)

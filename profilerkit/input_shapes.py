@@ -79,12 +79,12 @@ def parse_input_shape(value: Any) -> InputShapes:
 def write_shapes(shapes: InputShapes) -> str:
     """Return shapes as text that can be given as ``input_shape``.
 
-    >>> write_shapes(InputShapes((TensorSpec((3, 8)), TensorSpec((128,), "int64")), {}))
+    >>> write_shapes(parse_input_shape([(3, 8), ((128,), "int64")]))
     "[(3, 8), ((128,), 'int64')]"
     """
 
     def write(spec: TensorSpec) -> str:
-        return repr(spec.shape) if spec.dtype == "float32" else f"({spec.shape!r}, {spec.dtype!r})"
+        return repr(spec.shape) if spec.has_usual_dtype else f"({spec.shape!r}, {spec.dtype!r})"
 
     if shapes.named:
         return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in shapes.named.items()) + "}"

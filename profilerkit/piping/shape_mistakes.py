@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,9 @@ from ..protocols import fit_inputs
 from .input_source import InputSource
 
 __all__ = ["explain_inputs"]
+
+#: The most elements of inputs that are made only to try a shape.
+_MOST_ELEMENTS = 2**24
 
 
 def explain_inputs(
@@ -34,7 +38,8 @@ def explain_inputs(
     if source.shapes is not None:
         hint = _find_batch_in_shapes(source.shapes, backend, model, call)
     elif kind is ModelFailedError:
-        hint = _describe_example(source.example, backend, model)
+        leaves = [*ModelInputs.of(source.example).leaves()]
+        hint = _find_shape_in_inputs(leaves, backend, model, call) or _find_other_dtype(leaves, backend, model)
     if not hint:
         return error
     explained = kind(f"{error}; {hint}")
@@ -53,14 +58,7 @@ def _find_batch_in_shapes(shapes: InputShapes, backend: Backend, model: Any, cal
         return replace(spec, shape=spec.shape[1:])
 
     samples = InputShapes(tuple(map(cut, shapes.positional)), {name: cut(spec) for name, spec in shapes.named.items()})
-    try:
-        inputs = fit_inputs(backend, model, InputSource(shapes=samples).build(backend, batch_size, model))
-        takes_samples = backend.trace(model, inputs.given_to(call)).failure is None
-    except MemoryError:
-        raise
-    except Exception:  # the error of the user's own shapes is the one to show
-        return ""
-    if not takes_samples:
+    if not _takes(samples, batch_size, backend, model, call):
         return ""
     return (
         f"input_shape={write_shapes(shapes)} is of one sample, and the batch is put in front of it; the model takes "
@@ -68,11 +66,30 @@ def _find_batch_in_shapes(shapes: InputShapes, backend: Backend, model: Any, cal
     )
 
 
-def _describe_example(example: Any, backend: Backend, model: Any) -> str:
-    """Return what is unusual in example inputs: only whole numbers, or a dtype that no weight of the model has."""
-    leaves = [*ModelInputs.of(example).leaves()]
-    if leaves and all(type(leaf) is int for leaf in leaves):
-        return f"the inputs are whole numbers; if they are a shape, give input_shape={tuple(leaves)}, without the batch"
+def _find_shape_in_inputs(leaves: Sequence[Any], backend: Backend, model: Any, call: Callable[..., Any] | None) -> str:
+    """Return how to give inputs that are the sizes of a shape, with or without the batch; empty if they are none."""
+    if any(type(leaf) is not int or leaf < 1 for leaf in leaves) or not 0 < math.prod(leaves) <= _MOST_ELEMENTS:
+        return ""
+    for sizes, batch in ((leaves[1:], f", batch_size={leaves[0]}"), (leaves, "")):
+        shapes = InputShapes((TensorSpec(tuple(sizes), has_usual_dtype=True),), {})
+        if _takes(shapes, 1, backend, model, call):
+            return f"the inputs are whole numbers; if they are a shape, give input_shape={write_shapes(shapes)}{batch}"
+    return ""
+
+
+def _takes(shapes: InputShapes, batch_size: int, backend: Backend, model: Any, call: Callable[..., Any] | None) -> bool:
+    """Return whether the model can be traced with inputs of these shapes."""
+    try:
+        inputs = fit_inputs(backend, model, InputSource(shapes=shapes).build(backend, batch_size, model))
+        return backend.trace(model, inputs.given_to(call)).failure is None
+    except MemoryError:
+        raise
+    except Exception:  # the error of the user's own inputs is the one to show
+        return False
+
+
+def _find_other_dtype(leaves: Iterable[Any], backend: Backend, model: Any) -> str:
+    """Return the floating-point dtype of inputs that no weight of the model has; empty if there is none."""
     usual = backend.usual_dtype(model)
     dtypes = [dtype_name(leaf.dtype) for leaf in leaves if hasattr(leaf, "dtype")]
     other = next((dtype for dtype in dtypes if "float" in dtype and dtype != usual), None)

@@ -45,7 +45,7 @@ class _Module(tf.Module):  # type: ignore[misc]
 class TensorFlow(Framework):
     name, title = "tensorflow", "TensorFlow"
     misfit = ValueError
-    no_numbers = "inputs=(9, 9, 3) are numbers, not tensors; if this is a shape, give it as input_shape="
+    no_numbers = "inputs=(8, 8, 3) are numbers, not tensors; if this is a shape, give it as input_shape="
     matmul, new_operator = "MatMul", "MyAttend"
     layer_class = L.Layer
     quick_metrics = ("total_params", "macs")

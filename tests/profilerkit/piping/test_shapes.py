@@ -20,7 +20,6 @@ def explain(model: FakeModel, *inputs: Any, **options: Any) -> str:
 
 
 IMAGES: dict[str, Any] = {"inputs": {0: (3, 8, 8)}, "outputs": {0: (10,)}}
-NUMBERS = "; the inputs are whole numbers; if they are a shape, give input_shape=(1, 3, 8, 8), without the batch"
 
 
 @pytest.mark.parametrize(
@@ -28,11 +27,12 @@ NUMBERS = "; the inputs are whole numbers; if they are a shape, give input_shape
     [
         ({0: (3, 8, 8)}, (2, 3, 8, 8), "(3, 8, 8)"),
         ({0: (5,)}, ((2, 5), "int64"), "((5,), 'int64')"),
+        ({0: (5,)}, ((2, 5), "float32"), "((5,), 'float32')"),
         ({0: ()}, (2,), "()"),
         ({0: (3,), 1: (5,)}, [(2, 3), (2, 5)], "[(3,), (5,)]"),
         ({"image": (3,), "words": (5,)}, {"image": (2, 3), "words": (2, 5)}, "{'image': (3,), 'words': (5,)}"),
     ],
-    ids=["image", "dtype", "numbers", "several", "by name"],
+    ids=["image", "dtype", "usual dtype", "numbers", "several", "by name"],
 )
 @pytest.mark.parametrize("call", [None, lambda model, *inputs, **named: model.run(ModelInputs(*inputs, **named))])
 def test_a_shape_that_begins_with_the_batch_is_said(sample: Any, shape: Any, text: str, call: Any) -> None:
@@ -62,9 +62,19 @@ def test_a_failing_call_of_a_right_model_has_no_hint() -> None:
     assert explain(FakeModel(LAYERS, **IMAGES), input_shape=(2, 3, 8, 8), call=fail).endswith("own mistake")
 
 
-@pytest.mark.parametrize("inputs", [(1, 3, 8, 8), [1, 3, 8, 8], ModelInputs(1, 3, 8, 8)], ids=["tuple", "list", "own"])
-def test_a_shape_in_the_place_of_inputs_is_said(inputs: Any) -> None:
-    assert explain(Picky(), inputs).endswith(NUMBERS)
+@pytest.mark.parametrize(
+    ("inputs", "batch"),
+    [((3, 8, 8), ""), ([2, 3, 8, 8], ", batch_size=2"), (ModelInputs(1, 3, 8, 8), ", batch_size=1")],
+    ids=["tuple", "list", "own"],
+)
+def test_a_shape_in_the_place_of_inputs_is_said(inputs: Any, batch: str) -> None:
+    hint = f"; the inputs are whole numbers; if they are a shape, give input_shape=(3, 8, 8){batch}"
+    assert explain(FakeModel(LAYERS, **IMAGES), inputs).endswith(hint)
+
+
+@pytest.mark.parametrize("inputs", [(3, 9, 9), 8, (0, 3, 8, 8), (-1, 3, 8, 8), (2, True), (10**9, 3, 8, 8)], ids=str)
+def test_numbers_of_which_no_shape_fits_the_model_have_no_hint(inputs: Any) -> None:
+    assert "input_shape" not in explain(FakeModel(LAYERS, **IMAGES), inputs)
 
 
 class Picky(FakeModel):
