@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 
@@ -61,7 +64,7 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
     if name in transformers.CONFIG_MAPPING:
         return transformers.AutoConfig.for_model(name)
     try:
-        return transformers.AutoConfig.from_pretrained(name, **remote)
+        return transformers.AutoConfig.from_pretrained(name, local_files_only=_is_offline(), **remote)
     except MemoryError:
         raise
     except Exception as error:
@@ -70,6 +73,18 @@ def _find_configuration(transformers: ModuleType, spec: str, name: str, trust: b
             f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
             f"configuration of it can be had from the hub: {error_line(error)}"
         ) from error
+
+
+def _is_offline() -> bool:
+    """Return whether the hub cannot be reached: without its address, its library tries again for half a minute."""
+    from huggingface_hub.constants import ENDPOINT
+
+    if getproxies():  # a proxy finds the address
+        return False
+    try:
+        return not socket.getaddrinfo(urlsplit(ENDPOINT).hostname, None)
+    except OSError:
+        return True
 
 
 def _require_code_of_transformers(spec: str, config: Any) -> None:

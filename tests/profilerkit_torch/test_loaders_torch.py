@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import types
 import warnings
@@ -192,3 +193,30 @@ def test_a_configuration_that_is_nowhere(
         load_model("hf:bertt")
     with pytest.raises(InputError, match=r"cannot be read: OSError"):
         load_model(f"hf:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("is_resolved", "proxies", "is_local"),
+    [(True, {}, False), (False, {}, True), (False, {"https": "proxy:80"}, False)],
+)
+def test_the_hub_is_not_asked_again_and_again_where_its_address_cannot_be_found(
+    transformers: Any, monkeypatch: pytest.MonkeyPatch, is_resolved: bool, proxies: dict[str, str], is_local: bool
+) -> None:
+    from profilerkit_torch import hub_models
+
+    def resolve(host: str, port: None) -> list[object]:
+        if not is_resolved:
+            raise socket.gaierror(-2, "Name or service not known")
+        return [host]
+
+    def load(name: str, **options: Any) -> Any:
+        asked.append(options["local_files_only"])
+        raise OSError("not here")
+
+    asked: list[bool] = []
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(hub_models, "getproxies", lambda: proxies)
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", load)
+    with pytest.raises(InputError, match="not here"):
+        load_model("hf:bertt")
+    assert asked == [is_local]
