@@ -9,7 +9,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_table import LayerTable, is_by_layer
-from profilerkit.trace.rows import TRAFFIC
+from profilerkit.trace.layer_work import TRAFFIC
 
 from .columns import AT_FIRST, Row, describe_columns
 from .page_parts import pack

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.trace import layer_view
+from profilerkit.trace.layer_work import TRAFFIC
 from profilerkit.trace.records import LayerTable
-from profilerkit.trace.rows import TRAFFIC, read_work
+from profilerkit.trace.rows import read_work
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report

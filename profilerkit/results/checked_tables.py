@@ -12,8 +12,8 @@ from typing import Any
 
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, parent_path
+from ..trace.layer_work import TRAFFIC
 from ..trace.records import LayerTable
-from ..trace.rows import TRAFFIC
 from ..trace.table import Table
 
 __all__ = ["require_layers", "require_once", "require_operators", "short"]

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import by_likeness
-from ..trace.layer_paths import count_depth, nearest_around, parent_path
+from ..trace.layer_paths import count_depth, describe_layers, nearest_around
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .measurement import Measurement
@@ -159,14 +159,11 @@ class LayerTimeTable(LayerTable):
             yield CallTime(index, 0, forward, own_forward, backward, own_backward)
 
     def _list_layer_rows(self) -> Iterator[Mapping[str, Any]]:
-        parents = {parent_path(time.path) for time in self.times}
+        identities = describe_layers({time.path: time.type for time in self.times})
         for time in self.times:
             medians = {column: self._find_median(column, time) for column in _COLUMNS}
             yield {
-                "path": time.path,
-                "type": time.type,
-                "depth": count_depth(time.path),
-                "is_leaf": time.path not in parents,
+                **identities[time.path],
                 "calls": time.calls,
                 **medians,
                 "overhead_seconds": time.overhead,

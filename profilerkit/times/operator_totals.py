@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from ..trace.bounds import WORK
-from ..trace.rows import TRAFFIC, read_work
+from ..trace.layer_work import TRAFFIC
+from ..trace.rows import read_work
 from ..trace.table import Table
 from .operator_times import OperatorTimeTable, sum_known
 

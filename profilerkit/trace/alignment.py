@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from .bounds import WORK, read_bounds
+from .bounds import WORK, name_ends, read_bounds
 from .families import find_family
 from .layer_matching import match_layers
 from .records import LayerTable
@@ -19,7 +19,6 @@ __all__ = [
     "in_one_table",
     "is_foreign",
     "name_column",
-    "name_ends",
     "require_layers",
 ]
 
@@ -116,11 +115,6 @@ def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
 def name_column(column: str, model: str) -> str:
     """Return the name of a column of one model: "macs of Student"."""
     return f"{column} of {model}"
-
-
-def name_ends(column: str) -> tuple[str, str]:
-    """Return the columns with the two ends of a count, in the tables that have them: "macs_low", "macs_high"."""
-    return f"{column}_low", f"{column}_high"
 
 
 def is_foreign(reference: HasLayers, other: HasLayers) -> bool:

@@ -9,31 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from .records import ModelTrace
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
+    "ENDS",
     "UNKNOWN_ENDS",
     "WORK",
     "Bounds",
     "Branch",
     "Choice",
+    "IsInside",
     "PeakSpread",
     "Sign",
     "WorkSpread",
     "compute_spread",
-    "find_bounds",
-    "list_layer_bounds",
+    "is_exact",
+    "name_ends",
     "read_bounds",
     "without",
 ]
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
+#: The suffixes of the columns with the two ends of a count.
+ENDS = ("_low", "_high")
 #: Returns whether the layer of a path is counted: it is a certain layer, or inside of it.
-_IsInside: TypeAlias = Callable[[str], bool]
+IsInside: TypeAlias = Callable[[str], bool]
 
 
 class Sign(StrEnum):
@@ -152,7 +153,7 @@ class WorkSpread(NamedTuple):
     above: int | None
 
 
-def compute_spread(choices: Iterable[Choice], column: str, is_inside: _IsInside) -> WorkSpread:
+def compute_spread(choices: Iterable[Choice], column: str, is_inside: IsInside) -> WorkSpread:
     """Return how much less and how much more work than counted the layers may do whose path ``is_inside``.
 
     ``column`` is one of `WORK`. Choices are independent of each other, so that their ends add up.
@@ -178,7 +179,7 @@ class _Side(NamedTuple):
     has_ends: bool
 
 
-def _measure_side(branch: Branch, column: str, is_inside: _IsInside) -> _Side:
+def _measure_side(branch: Branch, column: str, is_inside: IsInside) -> _Side:
     """Return the work of a branch inside some layers, with the choices inside it."""
     index = WORK.index(column)
     counted = sum(work[index] for path, work in branch.work.items() if is_inside(path))
@@ -206,16 +207,10 @@ def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
     )
 
 
-def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
-    """Return the two ends of a column for a layer with the layers inside it; the path "" is the model.
-
-    The upper end is unknown if an operator inside has no formula, or runs an unknown number of times.
-    """
-    if column not in WORK:
-        raise ValueError(f"column={column!r}: bounds are known of {' and '.join(map(repr, WORK))}")
-    is_inside = _make_inside_test(path)
-    counted = sum(getattr(op, column) for op in trace.operators if is_inside(op.layer))
-    return _bound_count(trace, column, counted, is_inside, _make_gap_test(trace))
+def name_ends(column: str) -> tuple[str, str]:
+    """Return the columns with the two ends of a count, in the tables that have them: "macs_low", "macs_high"."""
+    low, high = ENDS
+    return f"{column}{low}", f"{column}{high}"
 
 
 def read_bounds(row: Mapping[str, Any], column: str) -> Bounds:
@@ -224,47 +219,10 @@ def read_bounds(row: Mapping[str, Any], column: str) -> Bounds:
     >>> read_bounds({"macs": 4, "macs_low": 4, "macs_high": None}, "macs"), read_bounds({"macs": 4}, "macs")
     (Bounds(low=4, high=None), Bounds(low=4, high=4))
     """
+    return Bounds(*(row.get(end, row.get(column)) for end in name_ends(column)))
+
+
+def is_exact(row: Mapping[str, Any], column: str) -> bool:
+    """Return whether the number of a column is known, and is both of its ends."""
     value = row.get(column)
-    return Bounds(row.get(f"{column}_low", value), row.get(f"{column}_high", value))
-
-
-def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
-    """Return the columns ``macs_low``, ``own_macs_high`` and so on by path; ``totals`` are the counts of each layer."""
-    has_gap = _make_gap_test(trace)
-    rows: dict[str, dict[str, float | None]] = {}
-    for path, counted in totals.items():
-        row = rows[path] = {}
-        for part, is_inside in (("", _make_inside_test(path)), ("own_", path.__eq__)):
-            for column in WORK:
-                bounds = _bound_count(trace, column, counted[f"{part}{column}"], is_inside, has_gap)
-                row |= {f"{part}{column}_low": bounds.low, f"{part}{column}_high": bounds.high}
-    return rows
-
-
-def _bound_count(
-    trace: ModelTrace, column: str, counted: int, is_inside: _IsInside, has_gap: Callable[[_IsInside], bool]
-) -> Bounds:
-    """Return the two ends of a count of some layers; a gap in these layers makes the upper end unknown."""
-    below, above = compute_spread(trace.choices, column, is_inside)
-    low = None if below is None else counted - below
-    return Bounds(low, None if above is None or has_gap(is_inside) else counted + above)
-
-
-def _make_gap_test(trace: ModelTrace) -> Callable[[_IsInside], bool]:
-    """Return a function that says whether something in some layers is not counted.
-
-    It returns True for all layers if there is uncounted work whose layer no operator's record tells.
-    """
-    incomplete = [op for op in trace.operators if op.missing]
-    if trace.uncounted.keys() - {op.missing for op in incomplete}:
-        return lambda is_inside: True
-    layers = {op.layer for op in incomplete}
-    return lambda is_inside: any(map(is_inside, layers))
-
-
-def _make_inside_test(path: str) -> _IsInside:
-    """Return a function that says whether a layer has this path, or is inside the layer with this path."""
-    if not path:
-        return lambda layer: True
-    within = f"{path}."
-    return lambda layer: layer == path or layer.startswith(within)
+    return value is not None and read_bounds(row, column).sign(value) is Sign.EXACT

@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "add_outer",
     "count_depth",
+    "describe_layers",
     "find_deepest",
     "nearest_around",
     "order_as_tree",
@@ -77,6 +78,19 @@ def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
         around[path] = above[-1] if above else None
         above.append(path)
     return around
+
+
+def describe_layers(types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return by path the columns that identify the layer of a row, from the type of each layer.
+
+    >>> describe_layers({"": "Net", "a": "Linear"})["a"]
+    {'path': 'a', 'type': 'Linear', 'depth': 1, 'is_leaf': True}
+    """
+    holders = set(nearest_around(types).values())
+    return {
+        path: {"path": path, "type": kind, "depth": count_depth(path), "is_leaf": path not in holders}
+        for path, kind in types.items()
+    }
 
 
 def find_deepest(rows: Iterable[Mapping[str, Any]]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
+from .bounds import ENDS, is_exact
 from .layer_paths import find_deepest, nearest_around
 from .table import Table
 
@@ -151,13 +152,13 @@ class LayerTable(Table):
     def _rank_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
         """Yield the rows of `by_depth` for the layers at one depth."""
         types = self._add_by_type(rows)
-        columns = [name for name in self._list_summed_columns() if not name.endswith(_ENDS)]
-        has_ends = any(f"{name}{end}" in self.columns for name in columns for end in _ENDS)
+        columns = [name for name in self._list_summed_columns() if not name.endswith(ENDS)]
+        has_ends = any(f"{name}{end}" in self.columns for name in columns for end in ENDS)
         for column in columns:
             if not any(row[column] for row in types):
                 continue
-            is_exact = all(_is_exact(row, column) for row in types)
-            whole = sum(row[column] for row in types) if is_exact else None
+            are_exact = all(is_exact(row, column) for row in types)
+            whole = sum(row[column] for row in types) if are_exact else None
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
                 yield {
                     "depth": depth,
@@ -167,7 +168,7 @@ class LayerTable(Table):
                     "layers": row["layers"],
                     "value": row[column],
                     "share": row[column] / whole if whole else None,
-                    **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in _ENDS} if has_ends else {}),
+                    **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in ENDS} if has_ends else {}),
                 }
 
 
@@ -179,18 +180,9 @@ def is_by_layer(table: object) -> bool:
     return None not in paths and len(set(paths)) == len(paths)
 
 
-#: The suffixes of the columns with the two ends of a count.
-_ENDS = ("_low", "_high")
-
-
 def is_innermost(row: _Row, by: str) -> bool:
     """Return whether the value of a layer in a column is all its own: no layer inside it has a value there."""
     return bool(row.get("is_leaf", True) or (row.get(f"own_{by}") and row[f"own_{by}"] == row[by]))
-
-
-def _is_exact(row: _Row, column: str) -> bool:
-    """Return whether the number of a column is known, and is both of its ends."""
-    return row[column] is not None and all(row.get(f"{column}{end}", row[column]) == row[column] for end in _ENDS)
 
 
 def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .layer_paths import add_outer, parent_path
@@ -10,7 +11,7 @@ from .layer_paths import add_outer, parent_path
 if TYPE_CHECKING:
     from .records import LayerRecord, ModelTrace, WeightRecord
 
-__all__ = ["LayerWeights", "sum_weights"]
+__all__ = ["LayerWeights", "count_trainable", "sum_weights"]
 
 
 class LayerWeights(NamedTuple):
@@ -31,57 +32,42 @@ class LayerWeights(NamedTuple):
     weight_bytes: int | None
 
 
-class _Weights:
-    """The weights of a layer by identity: first its own, then also the weights of the layers inside it."""
-
-    def __init__(self, layer: LayerRecord) -> None:
-        self.parameters = {weight.identity: weight for weight in layer.parameters}
-        # A tensor that is a buffer and a parameter is a parameter, so parameters come last.
-        both = (*layer.buffers, *layer.parameters)
-        self.saved = {weight.identity: weight for weight in both if weight.persistent}
-
-    def add_inner(self, inner: _Weights) -> None:
-        """Add the weights of a layer inside."""
-        self.parameters.update(inner.parameters)
-        self.saved.update(inner.saved)
-
-    def count(self) -> int:
-        """Return the elements of the parameters."""
-        return sum(weight.count for weight in self.parameters.values())
-
-    def count_trainable(self) -> int | None:
-        """Return the elements of the parameters that training changes; None if that is not known of a parameter."""
-        if any(weight.trainable is None for weight in self.parameters.values()):
-            return None
-        return sum(weight.count for weight in self.parameters.values() if weight.trainable)
-
-    def count_by_dtype(self) -> dict[str, int]:
-        """Return the elements of the parameters by dtype."""
-        by_dtype: Counter[str] = Counter()
-        for weight in self.parameters.values():
-            by_dtype[weight.dtype] += weight.count
-        return dict(by_dtype)
-
-    def sum_bytes(self) -> int:
-        """Return the bytes of the saved weights."""
-        return sum(weight.bytes for weight in self.saved.values())
-
-
 def sum_weights(trace: ModelTrace) -> dict[str, LayerWeights]:
     """Return the numbers of the weights of each layer, by its path.
 
     If only the first call makes some weights, the numbers of a layer that may lack one, and of all layers around it,
     are not known.
     """
-    weights = {layer.path: _Weights(layer) for layer in trace.layers}
+    parameters = {layer.path: _identify(layer.parameters) for layer in trace.layers}
+    saved = {layer.path: _identify(_list_saved(layer)) for layer in trace.layers}
     unmade = {layer.path for layer in trace.layers if _may_lack_weight(layer)} if trace.unmade_weights else set()
-    own_params = {path: None if path in unmade else weights[path].count() for path in weights}
+    own_params = {path: None if path in unmade else _count(own.values()) for path, own in parameters.items()}
     for layer in sorted(trace.layers, key=lambda layer: -layer.depth):  # inner layers first, so that sums are complete
-        parent = parent_path(layer.path)
-        if parent is not None:
-            weights[parent].add_inner(weights[layer.path])
+        outer = parent_path(layer.path)
+        if outer is not None:
+            parameters[outer].update(parameters[layer.path])
+            saved[outer].update(saved[layer.path])
     unknown = add_outer(unmade) if unmade else set()
-    return {path: _read_numbers(inside, own_params[path], path not in unknown) for path, inside in weights.items()}
+    return {
+        path: LayerWeights(
+            own_params[path],
+            None if path in unknown else _count(inside.values()),
+            None if path in unknown else count_trainable(inside.values()),
+            _count_by_dtype(inside.values()),
+            None if path in unknown else sum(weight.bytes for weight in saved[path].values()),
+        )
+        for path, inside in parameters.items()
+    }
+
+
+def _identify(weights: Iterable[WeightRecord]) -> dict[int, WeightRecord]:
+    """Return weights by their identity, tied ones once."""
+    return {weight.identity: weight for weight in weights}
+
+
+def _list_saved(layer: LayerRecord) -> list[WeightRecord]:
+    """Return the weights of a layer that are saved; a tensor that is a buffer and a parameter is a parameter."""
+    return [weight for weight in (*layer.buffers, *layer.parameters) if weight.persistent]
 
 
 def _may_lack_weight(layer: LayerRecord) -> bool:
@@ -89,14 +75,22 @@ def _may_lack_weight(layer: LayerRecord) -> bool:
 
     It has no parameter yet, or a weight without elements, as torch's lazy modules have.
     """
-    weights: tuple[WeightRecord, ...] = (*layer.parameters, *layer.buffers)
-    return not layer.parameters or any(weight.count == 0 for weight in weights)
+    return not layer.parameters or any(weight.count == 0 for weight in (*layer.parameters, *layer.buffers))
 
 
-def _read_numbers(weights: _Weights, own_params: int | None, is_known: bool) -> LayerWeights:
-    """Return the numbers of a layer, from its weights with the weights of the layers inside."""
-    if not is_known:
-        return LayerWeights(own_params, None, None, weights.count_by_dtype(), None)
-    return LayerWeights(
-        own_params, weights.count(), weights.count_trainable(), weights.count_by_dtype(), weights.sum_bytes()
-    )
+def _count(weights: Iterable[WeightRecord]) -> int:
+    return sum(weight.count for weight in weights)
+
+
+def count_trainable(weights: Collection[WeightRecord]) -> int | None:
+    """Return the elements of the weights that training changes; None if that is not known of one."""
+    if any(weight.trainable is None for weight in weights):
+        return None
+    return _count(weight for weight in weights if weight.trainable)
+
+
+def _count_by_dtype(weights: Iterable[WeightRecord]) -> dict[str, int]:
+    by_dtype: Counter[str] = Counter()
+    for weight in weights:
+        by_dtype[weight.dtype] += weight.count
+    return dict(by_dtype)

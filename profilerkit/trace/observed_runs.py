@@ -112,7 +112,7 @@ def _compare_calls(trace: ModelTrace, run: ObservedRun) -> str:
     """
     if run.calls is None or trace.choices or trace.uncounted:  # the trace itself names its gaps
         return ""
-    traced = {layer.path: sum(call.times for call in layer.calls) for layer in trace.layers}
+    traced = {layer.path: layer.call_count for layer in trace.layers}
     called_inside = {parent_path(path) for path, calls in run.calls.items() if calls}
     others = [
         path

@@ -17,8 +17,10 @@ from msgspec import Struct
 
 from ..count_text import format_count
 from ..process.cached import cached_property
-from .bounds import Bounds, Choice, PeakSpread, find_bounds
+from .bounds import Bounds, Choice, PeakSpread
 from .layer_table import LayerTable
+from .layer_weights import count_trainable
+from .layer_work import find_bounds
 from .rows import list_call_rows, list_layer_rows, list_operator_rows
 from .table import Table
 
@@ -153,6 +155,11 @@ class LayerRecord(Struct, frozen=True, gc=False):
     buffers: tuple[WeightRecord, ...] = ()
     calls: tuple[LayerCall, ...] = ()
     configuration: str = ""
+
+    @property
+    def call_count(self) -> int:
+        """How often it was called, each turn of a loop included."""
+        return sum(call.times for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +322,7 @@ class ModelTrace:
     @property
     def trainable_params(self) -> int | None:
         """Elements of the distinct parameters that training changes; None if this is unknown for any of them."""
-        if any(weight.trainable is None for weight in self.parameters):
-            return None
-        return sum(weight.count for weight in self.parameters if weight.trainable)
+        return count_trainable(self.parameters)
 
     @property
     def size_bytes(self) -> int:
@@ -334,8 +339,7 @@ class ModelTrace:
     @property
     def operator_table(self) -> Table:
         """One row for each call of an operator, in order, with the bytes alive after it; created when first read."""
-        operators, live = self.operators, self.memory.live_bytes
-        return Table(lambda: list_operator_rows(operators, live))
+        return Table(lambda: list_operator_rows(self))
 
     @cached_property
     def table(self) -> LayerTable:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..error_text import shown
 from ..errors import InvalidTraceError
-from .bounds import WORK, PeakSpread
+from .bounds import PeakSpread
 from .layer_paths import count_depth, parent_path
+from .layer_work import COUNTS, read_counts
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
-from .rows import TRAFFIC
 
 __all__ = ["validate"]
 
-_COUNTS = (*WORK, *TRAFFIC)
-_read_counts = attrgetter(*_COUNTS)
 _PHASES = ("forward", "backward")
 
 
@@ -117,9 +114,9 @@ def _check_operator(op: OpRecord, index: int, paths: Collection[str]) -> Iterato
     if op.layer not in paths:
         rule = f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
         yield _Fault(op.layer, rule)
-    counts = _read_counts(op)
+    counts = read_counts(op)
     if not _are_counts(counts):
-        yield from _check_counts(op.layer, dict(zip(_COUNTS, counts, strict=True)), f"of the operator {op.operator}")
+        yield from _check_counts(op.layer, dict(zip(COUNTS, counts, strict=True)), f"of the operator {op.operator}")
     if not _is_count(op.call + 1):
         yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
     if op.phase not in _PHASES:

@@ -8,12 +8,11 @@ from typing import Any
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import macs_by_dtype, seconds_at_peak
-from profilerkit.trace.layer_paths import count_depth, nearest_around
+from profilerkit.trace.layer_paths import count_depth, describe_layers, nearest_around
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 
-from ..layer_columns import count_calls, list_layer_columns
 from ..prediction.predicting import predict_trace
 from .records import RecordedKernel, Recording
 
@@ -44,20 +43,21 @@ def list_layers(trace: ModelTrace, recording: Recording, device: DeviceInfo | No
             own_values[row["path"]]["bound_seconds"] = row["bound_seconds"]
             binds[row["path"]] = row["binds"]
     whole_values = _add_inside(own_values)
+    identities = describe_layers({layer.path: layer.type for layer in trace.layers})
     total = sum(kernel.seconds for kernel in recording.kernels)
     has_rates = _has_gradient_layers(recording.kernels)
     return LayerTable(
         [
             {
-                **columns,
-                "calls": count_calls(layer),
+                **identities[layer.path],
+                "calls": layer.call_count,
                 **whole_values[layer.path],
                 **_compute_shares(whole_values[layer.path], total, has_rates),
                 **{f"own_{name}": value for name, value in own_values[layer.path].items()},
                 "binds": binds.get(layer.path, ""),
                 "remark": recording.remarks.get(layer.path, ""),
             }
-            for layer, columns in zip(trace.layers, list_layer_columns(trace.layers), strict=True)
+            for layer in trace.layers
         ]
     )
 

@@ -13,12 +13,11 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.count_text import format_count
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
-from profilerkit.trace.layer_paths import walk_outwards
+from profilerkit.trace.layer_paths import describe_layers, walk_outwards
 from profilerkit.trace.records import LayerRecord, LayerTable, distinct
 from profilerkit.trace.table import Table
 from profilerkit_metrics.training import TrainingMemory, find_optimizer_bytes, find_step_memory
 
-from ..layer_columns import list_layer_columns
 from ..rank_metrics import (
     KEYS,
     CollectiveBytes,
@@ -152,7 +151,7 @@ def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) 
             if around in whole_sizes:
                 whole_sizes[around].update(sizes)
     columns = {part: f"{part.replace(' ', '_')}_bytes" for part, _ in parts.most_common()}
-    for row in list_layer_columns(layers):
+    for row in describe_layers({layer.path: layer.type for layer in layers}).values():
         whole, alone = whole_sizes[row["path"]], own_sizes[row["path"]]
         yield {
             **row,

@@ -13,10 +13,10 @@ from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
 from profilerkit.job import Job
+from profilerkit.trace.layer_paths import describe_layers
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
-from ..layer_columns import count_calls, list_layer_columns
 from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
 from .calibrated_times import CalibratedTimes, TimedRegion
 from .calibration import Calibration, name_phase
@@ -202,15 +202,20 @@ class _Predictor:
         """Return for each layer the bound of its own operators, and the estimate of its regions if they are given."""
         operators_by_layer, regions_by_layer = _group_by_layer(self.trace.operators), _group_by_layer(regions or ())
         rows = []
-        for layer, columns in zip(self.trace.layers, list_layer_columns(self.trace.layers), strict=True):
+        identities = describe_layers({layer.path: layer.type for layer in self.trace.layers})
+        for layer in self.trace.layers:
             operators, timed = operators_by_layer[layer.path], regions_by_layer[layer.path]
             bound = self._compute_layer_bound(layer, operators)
             estimate, binds = None, bound.binds if operators else ""  # nothing binds a layer without own operators
             if regions is not None:
                 estimate = max(sum(region.seconds for region in timed), bound.seconds)
                 binds = _find_binding(timed) if timed else ""
-            columns |= {"calls": count_calls(layer), "own_macs": sum(operator.macs for operator in operators)}
-            rows.append(columns | {"bound_seconds": bound.seconds, "estimate_seconds": estimate, "binds": binds})
+            counts = {"calls": layer.call_count, "own_macs": sum(operator.macs for operator in operators)}
+            rows.append(
+                identities[layer.path]
+                | counts
+                | {"bound_seconds": bound.seconds, "estimate_seconds": estimate, "binds": binds}
+            )
         return LayerTable(rows)
 
     def _compute_layer_bound(self, layer: LayerRecord, operators: Sequence[OpRecord]) -> Bound:

@@ -295,3 +295,9 @@ def test_as_many_passes_are_made_as_fit(
         if note
         else not any("passes fit" in one_note for one_note in report.notes)
     )
+
+
+def test_a_layer_whose_inner_layers_are_listed_without_those_between_is_no_leaf() -> None:
+    """Its time has the time of ``a.b.c``, although ``a.b`` was not timed: 1 + 2 seconds."""
+    table = layer_time_table([LayerTime(path, "T", 1, (seconds,)) for path, seconds in (("a", 1.0), ("a.b.c", 2.0))])
+    assert [(row["is_leaf"], row["forward_seconds"]) for row in table] == [(False, 3.0), (True, 2.0)]
