@@ -87,7 +87,6 @@ class CostRegistry:
         self._shipped = shipped
         self._called_with = called_with or {}
         self._formulas: dict[Any, Formula] = {}
-        self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
         #: Whether a formula was ever added to those of the backend; most programs add none.
@@ -155,39 +154,18 @@ class CostRegistry:
             register(key, formula)
 
     def _put(self, key: Any, formula: Formula) -> None:
-        scope = self._find_table()
-        if scope is not None:
-            scope[key] = formula
+        """Keep a formula in the innermost block of this context that takes formulas, else in the registry."""
+        taking = next((scope for scope in reversed(self._scopes.get()) if scope.takes), None)
+        if taking is not None:
+            taking.formulas[key] = formula
         else:
-            if key in self._formulas:
-                self._replaced.setdefault(key, []).append(self._formulas[key])
             self._formulas[key] = formula
             self._has_added = self._has_added or not self._comes_with_backend(formula)
         self._changes += 1
 
-    def _find_table(self) -> dict[Any, Formula] | None:
-        """Return the table for registrations of this context: the innermost `scoped`'s; None for the registry's own."""
-        return next((scope.formulas for scope in reversed(self._scopes.get()) if scope.takes), None)
-
-    def undo(self, key: Any) -> None:
-        """Remove the last formula that was registered for a key; the formula that it replaced is in force again.
-
-        Raises `KeyError` for a key without a formula.
-        """
-        scope = self._find_table()
-        if scope is not None and key in scope:
-            del scope[key]
-        elif self._replaced.get(key):
-            self._formulas[key] = self._replaced[key].pop()
-        else:
-            del self._formulas[key]
-        self._changes += 1
-
     def get(self, *keys: Any) -> Formula | None:
         """Return the formula for the first key that has one, or None; formulas of a scope come before all others."""
-        scopes = self._scopes.get()
-        tables = (*(scope.formulas for scope in reversed(scopes)), self._formulas) if scopes else (self._formulas,)
-        for formulas in tables:
+        for formulas in (*(scope.formulas for scope in reversed(self._scopes.get())), self._formulas):
             for key in keys:
                 formula: Formula | None = formulas.get(key)
                 if formula is not None:
@@ -196,12 +174,10 @@ class CostRegistry:
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        scopes = self._scopes.get()
-        if not self._has_added and not scopes:
-            return {}
-        tables = (self._formulas, *(scope.formulas for scope in scopes))
-        joined = {key: formula for table in tables for key, formula in table.items()}
-        return {key: formula for key, formula in joined.items() if not self._comes_with_backend(formula)}
+        in_force = dict(self._formulas) if self._has_added else {}
+        for scope in self._scopes.get():
+            in_force |= scope.formulas
+        return {key: formula for key, formula in in_force.items() if not self._comes_with_backend(formula)}
 
     def _comes_with_backend(self, formula: Any) -> bool:
         while isinstance(formula, partial):

@@ -133,17 +133,17 @@ def _list_lines(reports: Sequence[HasLayers]) -> list[_Line]:
     tables = [require_layers(report) for report in reports]
     lines = [_Line(0, row) for row in tables[0]]
     lines_of_first = {line.first["path"]: line for line in lines}
-    added: dict[tuple[str, str], _Line] = {}  # the layers that the first model lacks, by path and family
     for model in range(1, len(tables)):
         matched = match_layers(tables[0], tables[model], is_foreign=is_foreign(reports[0], reports[model]))
-        by_path = {theirs: lines_of_first[mine] for mine, theirs in matched.items()}
-        for row in tables[model]:
-            line = added.get(_make_key(row))
-            if row["path"] not in by_path and line is not None:
-                by_path[row["path"]] = line
-        _insert(lines, model, tables[model], by_path)
-        added |= {_make_key(line.first): line for line in lines if 0 not in line.rows}
+        lines_of_matched = {theirs: lines_of_first[mine] for mine, theirs in matched.items()}
+        _insert(lines, model, tables[model], _find_added(lines, tables[model]) | lines_of_matched)
     return lines
+
+
+def _find_added(lines: Iterable[_Line], layers: Iterable[Row]) -> dict[str, _Line]:
+    """Return by path the lines of layers that earlier models have and the first one lacks: of one path and family."""
+    added = {_make_key(line.first): line for line in lines if 0 not in line.rows}
+    return {row["path"]: added[_make_key(row)] for row in layers if _make_key(row) in added}
 
 
 def _make_key(row: Row) -> tuple[str, str]:

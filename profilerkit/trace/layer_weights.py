@@ -41,7 +41,7 @@ def sum_weights(trace: ModelTrace) -> dict[str, LayerWeights]:
     parameters = {layer.path: _identify(layer.parameters) for layer in trace.layers}
     saved = {layer.path: _identify(_list_saved(layer)) for layer in trace.layers}
     unmade = {layer.path for layer in trace.layers if _may_lack_weight(layer)} if trace.unmade_weights else set()
-    own_params = {path: None if path in unmade else _count(own.values()) for path, own in parameters.items()}
+    own_params = {path: None if path in unmade else _count(inside.values()) for path, inside in parameters.items()}
     for layer in sorted(trace.layers, key=lambda layer: -layer.depth):  # inner layers first, so that sums are complete
         outer = parent_path(layer.path)
         if outer is not None:

@@ -99,21 +99,6 @@ def test_what_cannot_be_called_as_formulas_are_is_refused() -> None:
     assert list(costs) == ["a", "b", "c", "d"]
 
 
-def test_the_last_registration_is_undone() -> None:
-    costs = made()
-    costs.register("a", one)
-    costs.register("a", two, override=True)
-    costs.register("a", three, override=True)
-    costs.undo("a")
-    assert costs.get("a") is two
-    costs.undo("a")
-    assert costs.get("a") is one
-    costs.undo("a")
-    assert costs.get("a") is None
-    with pytest.raises(KeyError):
-        costs.undo("a")
-
-
 def test_a_scope_forgets() -> None:
     costs = made()
     costs.register("a", one)
@@ -125,8 +110,6 @@ def test_a_scope_forgets() -> None:
             costs.register("c", one)
             assert costs.get("c") is one
         assert costs.get("c") is None
-        costs.undo("a")
-        assert costs.get("a") is one, "that of outside"
         with pytest.raises(RegistrationConflictError):
             costs.register("b", one)
     assert (costs.get("a"), costs.get("b")) == (one, None)
@@ -184,13 +167,9 @@ def test_the_version_changes_with_every_change() -> None:
         seen.append(costs.version)
         costs.register("b", one)
         seen.append(costs.version)
-        costs.undo("b")
-        seen.append(costs.version)
     seen.append(costs.version)
     with costs.override({"a": two}):
         seen.append(costs.version)
-    seen.append(costs.version)
-    costs.undo("a")
     seen.append(costs.version)
     assert len(set(seen)) == len(seen)
     assert costs.version == costs.version

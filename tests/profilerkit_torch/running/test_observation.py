@@ -310,12 +310,10 @@ def test_formulas_of_the_users_for_torchs_operators_are_no_contradiction(operato
     assert [run.macs for run in observe_runs(model, X)] == [NARROW] * 2
 
 
-def test_formulas_that_are_registered_for_good_are_taken_away_again() -> None:
-    register_op_cost("aten::linear", lambda *_, out: Cost.of_macs(5), override=True)
-    try:
+def test_formulas_that_are_registered_are_in_force_until_they_are_taken_away() -> None:
+    with COSTS.scoped():
+        register_op_cost("aten::linear", lambda *_, out: Cost.of_macs(5), override=True)
         assert [run.macs for run in observe_runs(nn.Linear(8, 8), X)] == [None] * 2
-    finally:
-        COSTS.undo("aten::linear")
     assert [run.macs for run in observe_runs(nn.Linear(8, 8), X)] == [NARROW] * 2
 
 
