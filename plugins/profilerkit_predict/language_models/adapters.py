@@ -58,19 +58,14 @@ class Adapters:
             elements += of_all / layout.tensor if is_dense else layout.share_out_experts(of_all, matrix.experts)
         return [self.count * elements * self.element_bytes * share for share in layout.compute_stage_shares(layers)]
 
-    def count_read_bytes(self, sequences: int, batch: int, replicas: int) -> float:
-        """Return the bytes that a step reads in one replica: an adapter once, however many sequences use it.
+    def count_read_bytes(self, sequences: int, of_experts: bool) -> int:
+        """Return the bytes that so many sequences read: an adapter once, however many use it.
 
-        Args:
-            sequences: The sequences of the replica, which its dense matrices multiply.
-            batch: The sequences of all replicas: experts and the adapters beside experts are spread over all replicas.
-            replicas: The number of replicas.
+        ``of_experts`` selects adapters beside experts, of whom each token uses some; otherwise beside other matrices.
         """
-        read = 0.0
-        for matrix in self.matrices:
-            used, spread = (sequences, 1) if matrix.routing is None else (batch, replicas)
-            read += min(self.count, used) * self._count_elements(matrix) * matrix.experts_per_token / spread
-        return read * self.element_bytes
+        matrices = [matrix for matrix in self.matrices if (matrix.routing is not None) is of_experts]
+        elements = sum(self._count_elements(matrix) * matrix.experts_per_token for matrix in matrices)
+        return min(self.count, sequences) * elements * self.element_bytes
 
     def _count_elements(self, matrix: MatrixShape) -> int:
         return matrix.count * self.rank * (matrix.rows + matrix.columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from .formulas import dtype_bytes
 from .layout import ONE_DEVICE, Layout
 from .model_cache import CacheLayer
 from .records import LatentAttention, ModelFacts
-from .steps import Piece
+from .steps import Piece, count_sequences
 
 
 @dataclass(frozen=True)
@@ -167,27 +167,36 @@ def count_cache_traffic(
     the parts of constant size. Each later step reads them, and writes the states among them: keys and values of cross
     attention, or of no token, are no states.
     """
-    has_encoder = cache.facts.is_encoder_decoder
-    readers = min(replicas, sum(piece.sequences for piece in pieces))
+    readers = min(replicas, count_sequences(pieces))
     read = written = 0.0
     for part in cache.parts:
-        prefix = cache.count_shared_entries(part)
-        entries_read = entries_written = states_read = states_written = most_shared = 0
-        for sequences, new_tokens, cached, *_ in pieces:
-            before = cache.count_tokens(cached) if cached else 0
-            entries = part.entries_read(before)
-            shared = min(prefix, entries)
-            most_shared = max(most_shared, shared)
-            entries_read += sequences * (entries - shared)
-            # The prompt is the encoder's, and begins the decoder with one token; each further step adds one as well.
-            entries_written += sequences * _count_added_entries(part, before, 1 if has_encoder else new_tokens)
-            states_read += sequences if cached else 0
-            states_written += sequences if part.heads is None or not cached else 0
-        part_read = part.bytes_per_entry * (entries_read + readers * most_shared) + part.constant_bytes * states_read
-        part_written = part.bytes_per_entry * entries_written + part.constant_bytes * states_written
-        read += part.share_out(part_read, tensor_parallel)
-        written += part.share_out(part_written, tensor_parallel)
+        read += part.share_out(_count_read_bytes(cache, part, pieces, readers), tensor_parallel)
+        written += part.share_out(_count_written_bytes(cache, part, pieces), tensor_parallel)
     return CacheTraffic(read, written)
+
+
+def _count_read_bytes(cache: EngineCache, part: CacheLayer, pieces: Iterable[Piece], readers: int) -> int:
+    """Return the bytes of a part that a step reads, of which each of the ``readers`` reads the prefix once."""
+    prefix = cache.count_shared_entries(part)
+    entries = [(piece.sequences, part.entries_read(cache.count_tokens(piece.cached))) for piece in pieces]
+    own_entries = sum(sequences * max(count - prefix, 0) for sequences, count in entries)
+    shared_entries = min(prefix, max(count for _, count in entries))
+    states = count_sequences(piece for piece in pieces if piece.cached)
+    return part.bytes_per_entry * (own_entries + readers * shared_entries) + part.constant_bytes * states
+
+
+def _count_written_bytes(cache: EngineCache, part: CacheLayer, pieces: Iterable[Piece]) -> int:
+    """Return the bytes of a part that a step writes.
+
+    The prompt of an encoder-decoder is the encoder's, and begins the decoder with one token; each further step adds one
+    as well.
+    """
+    entries = 0
+    for piece in pieces:
+        new_tokens = 1 if cache.facts.is_encoder_decoder else piece.new_tokens
+        entries += piece.sequences * _count_added_entries(part, cache.count_tokens(piece.cached), new_tokens)
+    states = count_sequences(piece for piece in pieces if part.heads is None or not piece.cached)
+    return part.bytes_per_entry * entries + part.constant_bytes * states
 
 
 def _find_number(path: str) -> int | None:

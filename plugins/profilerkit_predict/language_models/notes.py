@@ -117,9 +117,10 @@ def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Itera
             yield _NO_FIT.format(batch=fit.batch, count=report.cost.devices, needed=needed)
     if report.serving[0].time_to_first_token is None:
         yield f"{device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
-    names = report.facts.storage_formats if report.cost.weights is None else (report.cost.weights.name,)
     missing: dict[str, None] = {}
-    for name in names:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
+    for (
+        name
+    ) in report.cost.multiplied_formats:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
         missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
     if missing:
         yield _NO_PEAK.format(device=device.name, dtypes=", ".join(missing))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,16 +14,17 @@ from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat, list_product_dtypes
 from .adapters import Adapters
-from .engine_cache import EngineCache, count_cache_traffic
+from .engine_cache import EngineCache
 from .engine_weights import EngineWeights
 from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
-from .formulas import count_macs, count_stored_bytes, dtype_bytes, engine_macs
+from .formulas import count_macs
 from .layout import ONE_DEVICE, Layout
 from .model_cache import CacheLayer
 from .prompts import EncodedInputs, require_context
 from .records import ModelFacts
-from .steps import Piece, Resource, Step, StepTerm
+from .step_work import make_step
+from .steps import Piece, Step
 
 
 class StageBytes(NamedTuple):
@@ -77,15 +78,19 @@ class StepCost:
         """How many devices share the model."""
         return self.layout.devices
 
+    @property
+    def multiplied_formats(self) -> tuple[str, ...]:
+        """The formats of matrices and of the cache, by which an engine may multiply in a faster dtype."""
+        formats = self.facts.storage_formats if self.weights is None else (self.weights.name,)
+        return formats if self.cache_format is None else (*formats, self.cache_format.name)
+
     @cached_property
     def peak_dtype(self) -> str:
         """The dtype whose peak bounds the products: the fastest that an engine may multiply in."""
         facts, device = self.facts, self.device
         if device is None:
             return facts.dtype
-        formats = [*facts.storage_formats] if self.weights is None else [self.weights.name]
-        formats += [self.cache_format.name] if self.cache_format is not None else []
-        dtypes = [facts.dtype, *(dtype for name in formats for dtype in list_product_dtypes(name))]
+        dtypes = [facts.dtype, *(dtype for name in self.multiplied_formats for dtype in list_product_dtypes(name))]
         return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
 
     @cached_property
@@ -113,7 +118,7 @@ class StepCost:
 
     def list_stage_bytes(self, context: int, batch: int, layout: Layout) -> list[StageBytes]:
         """Return the bytes that a device keeps between steps, for each stage of a layout; see `cache_bytes`."""
-        weights = self._engine_weights.list_stage_bytes(layout)
+        weights = self.engine_weights.list_stage_bytes(layout)
         cache = self.cache.list_stage_bytes(context, batch, layout)
         adapters = [0.0] * layout.pipeline
         if self.adapters is not None:
@@ -144,101 +149,7 @@ class StepCost:
             piece.require_valid()
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
-        traffic = count_cache_traffic(self.cache, pieces, replicas=self.layout.data)
-        sequences = _count_sequences(pieces)
-        weight_bytes = self.weight_bytes_read(_count_tokens(pieces), is_first=_has_first(pieces))
-        adapter_bytes = round(self._count_adapter_bytes(sequences, sequences))
-        return Step(
-            execution="engine",
-            macs=self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
-            weight_bytes=weight_bytes + adapter_bytes + self._count_encoder_bytes(pieces),
-            cache_read_bytes=round(traffic.read),
-            cache_write_bytes=round(traffic.written),
-            terms=tuple(self._list_terms(pieces)),
-        )
-
-    def _list_terms(self, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
-        """Yield the terms of a step on the busiest device; in prefill the stages of a pipeline share them evenly.
-
-        In a chunk of a prefill, or after a shared prefix, there are tokens in the cache too; but only the last new
-        token has logits.
-        """
-        is_decode = all(piece.is_decode for piece in pieces)
-        stages = 1 if is_decode else self.layout.pipeline
-        device_pieces = [
-            piece._replace(sequences=self.layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
-        ]
-        moved = self._count_weight_traffic(device_pieces, _count_sequences(pieces))
-        traffic = count_cache_traffic(self.cache, device_pieces, self.layout.tensor)
-        moved |= {"cache, read": traffic.read, "cache, written": traffic.written}
-        peak = self.device.peak(self.peak_dtype) if self.device else None  # in FLOP/s, of which a MAC has two
-        bandwidth = self._find_bandwidth(math.ceil(sum(moved.values()) / stages))
-        link = self.device.link if self.device else None  # of both directions together
-        resources = (
-            (Resource.COMPUTE, self._count_products(device_pieces), peak and peak / 2),
-            (Resource.MEMORY, moved, bandwidth),
-            (Resource.LINK, self._compute_sent_bytes(_count_tokens(device_pieces)), link and link / 2),
-        )
-        for resource, amounts, rate in resources:
-            for name, in_all_stages in amounts.items():
-                amount = in_all_stages / stages
-                if amount or name == "products":
-                    yield StepTerm(name, resource, amount, amount / rate if rate else None)
-
-    def _count_products(self, pieces: Sequence[Piece]) -> dict[str, float]:
-        """Return the multiply-accumulates of a device for the pieces of a replica, by name, in all stages."""
-        tensor = self.layout.tensor
-        return {
-            "products": self._count_macs(pieces) / tensor
-            + self._engine_weights.count_repeated_elements(tensor) * _count_tokens(pieces),
-            "products of adapters": self._count_adapter_macs(pieces) / tensor,
-            "products of the encoder": self._count_encoder_macs(pieces) / tensor,
-        }
-
-    def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int) -> dict[str, float]:
-        """Return the bytes of weights that a device reads for the pieces of a replica, by name, in all stages.
-
-        ``sequences`` is the number for all replicas, over which adapters beside experts are spread.
-        """
-        tensor, replicas, own_sequences = self.layout.tensor, self.layout.data, _count_sequences(pieces)
-        adapter_bytes = self._count_adapter_bytes(own_sequences, min(sequences, own_sequences * replicas), replicas)
-        return {
-            **self._engine_weights.count_traffic(_count_tokens(pieces), _has_first(pieces), self.layout),
-            "encoder": self._count_encoder_bytes(pieces) / tensor,
-            "adapters": adapter_bytes / tensor,
-        }
-
-    def _count_macs(self, pieces: Iterable[Piece]) -> int:
-        return sum(
-            engine_macs(self.facts.work, piece.sequences, piece.new_tokens, piece.cached, piece.logits)
-            for piece in pieces
-        )
-
-    def _count_adapter_macs(self, pieces: Iterable[Piece]) -> int:
-        return 0 if self.adapters is None else self.adapters.macs_of_a_token * _count_tokens(pieces)
-
-    def _count_encoder_macs(self, pieces: Iterable[Piece]) -> int:
-        of_one = sum(inputs.number * inputs.encoder.macs for inputs in self.inputs)
-        return of_one * sum(piece.sequences for piece in pieces if piece.has_inputs)
-
-    def _count_encoder_bytes(self, pieces: Iterable[Piece]) -> int:
-        """Return the bytes of encoders, which are read once for all inputs."""
-        if not any(piece.has_inputs for piece in pieces):
-            return 0
-        return sum(count_stored_bytes(part, self.weights) for inputs in self.inputs for part in inputs.encoder.weights)
-
-    def _count_adapter_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
-        return 0.0 if self.adapters is None else self.adapters.count_read_bytes(sequences, batch, replicas)
-
-    def _compute_sent_bytes(self, tokens: int) -> dict[str, float]:
-        """Return the bytes that a device sends for so many tokens of its own, by purpose."""
-        sizes = self.facts.sizes
-        row_bytes = (sizes.width or 0) * dtype_bytes(self.facts.dtype)
-        reductions = (sizes.layers or 0) * sizes.all_reduces_per_layer
-        layers = sum(part.layers for part in self.facts.weights if part.routing is not None)
-        routings = [part.routing for part in self.facts.weights if part.routing is not None]
-        chosen = max((routing.experts_per_token for routing in routings), default=0) if self.has_uniform_routing else 0
-        return self.layout.compute_sent_bytes(tokens * row_bytes, reductions, layers, chosen)
+        return make_step(self, pieces)
 
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
         """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.
@@ -268,14 +179,6 @@ class StepCost:
         calibration = Calibration.of(self.device) if self.device is not None else None
         return None if calibration is None else Estimator(self, calibration)
 
-    def _find_bandwidth(self, moved: int) -> float | None:
-        """Return the bandwidth that bounds so many bytes: the measured one for as many bytes if it is calibrated."""
-        if self.estimator is not None:
-            best = self.estimator.calibration.best_bandwidth(moved)
-            if best is not None:
-                return best
-        return self.device.bandwidth if self.device else None
-
     def as_written(self, batch: int, new_tokens: int = 1, cached: int = 0) -> int:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""
         Piece(batch, new_tokens, cached).require_valid()
@@ -289,19 +192,20 @@ class StepCost:
         Matrices, heads, norms and buffers are read once; of tables a row for each token; of experts the fewest, or as
         many as are expected to be chosen.
         """
-        return round(self._engine_weights.count_read_bytes(tokens, is_first))
+        return round(self.engine_weights.count_read_bytes(tokens, is_first))
 
     @property
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
-        return self._engine_weights.total_bytes
+        return self.engine_weights.total_bytes
 
     def device_weight_bytes(self, layout: Layout) -> int:
         """Return the bytes of the weights of the fullest device of a layout."""
-        return math.ceil(max(self._engine_weights.list_stage_bytes(layout)))
+        return math.ceil(max(self.engine_weights.list_stage_bytes(layout)))
 
     @cached_property
-    def _engine_weights(self) -> EngineWeights:
+    def engine_weights(self) -> EngineWeights:
+        """The weights in the engine."""
         return EngineWeights(self.facts, self.weights, self.has_uniform_routing)
 
     def _require_traced_source(self, new_tokens: int) -> None:
@@ -311,17 +215,3 @@ class StepCost:
                 f"{facts.name} is an encoder-decoder, and was traced with a prompt of {facts.encoder_prompt:,} tokens: "
                 f"the cost of {new_tokens:,} does not follow from it; call llm with prompt={new_tokens}"
             )
-
-
-def _count_sequences(pieces: Iterable[Piece]) -> int:
-    return sum(piece.sequences for piece in pieces)
-
-
-def _count_tokens(pieces: Iterable[Piece]) -> int:
-    """Return how many new tokens all sequences have."""
-    return sum(piece.sequences * piece.new_tokens for piece in pieces)
-
-
-def _has_first(pieces: Iterable[Piece]) -> bool:
-    """Return whether a step has the start of a prompt, for which alone an encoder is read."""
-    return any(not piece.cached for piece in pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -150,3 +151,18 @@ class Piece(NamedTuple):
         A chunk of one token costs as much as a generated token.
         """
         return self.cached > 0 and self.new_tokens == self.logits
+
+
+def count_sequences(pieces: Iterable[Piece]) -> int:
+    """Return how many sequences a step has."""
+    return sum(piece.sequences for piece in pieces)
+
+
+def count_tokens(pieces: Iterable[Piece]) -> int:
+    """Return how many new tokens all sequences of a step have."""
+    return sum(piece.sequences * piece.new_tokens for piece in pieces)
+
+
+def has_first(pieces: Iterable[Piece]) -> bool:
+    """Return whether a step has the start of a prompt, for which alone an encoder is read."""
+    return any(not piece.cached for piece in pieces)
