@@ -11,7 +11,8 @@ from profilerkit import InputError
 from profilerkit_predict.checkpoints.formats import WeightKind
 from profilerkit_predict.checkpoints.headers import StoredTensor
 from profilerkit_predict.checkpoints.placing import place_tensors
-from profilerkit_predict.checkpoints.quantization import READ_METHODS, REFUSED_METHODS, read_formats
+from profilerkit_predict.checkpoints.quantization import REFUSED_METHODS, read_formats
+from profilerkit_predict.checkpoints.quantization_methods import METHODS
 
 #: So many elements that every group and block is whole.
 ELEMENTS = 128 * 128 * 256
@@ -211,7 +212,7 @@ def test_every_method_of_transformers_is_read_or_refused() -> None:
             with pytest.raises(InputError, match=f"'{method}', whose bytes are not known here, for "):
                 read_formats({"quant_method": method})
             continue
-        assert method in READ_METHODS, f"{method} is new in transformers: read it, or say why not"
+        assert method in METHODS, f"{method} is new in transformers: read it, or say why not"
         try:
             config = kind().to_dict()
         except (ImportError, KeyError, TypeError, ValueError):  # it asks for its own package, or has no defaults
