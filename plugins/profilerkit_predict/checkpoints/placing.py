@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import walk_outwards
 
-from .headers import StoredTensor
+from .stored_tensors import StoredTensor
 
 #: The dtypes of unpacked tensors: weights, which an engine converts to the dtype of its activations, and counters.
 _PLAIN = frozenset({"float64", "float32", "float16", "bfloat16", "int64", "bool"})

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from profilerkit.errors import InputError
 
 from ..checkpoints.formats import WeightKind
-from ..checkpoints.headers import GgufFile, StoredTensor, read_gguf
+from ..checkpoints.gguf import GgufFile, read_gguf
+from ..checkpoints.stored_tensors import StoredTensor
 from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
 from .model_cache import CacheGrowth

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from profilerkit.errors import InputError
 
-from ..checkpoints.headers import GgufFile, StoredTensor
+from ..checkpoints.gguf import GgufFile
+from ..checkpoints.stored_tensors import StoredTensor
 from .model_cache import CacheLayer
 from .records import LatentAttention, ModelSizes, Routing
 

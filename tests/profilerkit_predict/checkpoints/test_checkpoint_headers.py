@@ -12,7 +12,8 @@ from checkpoint_files import gguf_text, write_gguf, write_safetensors
 
 from profilerkit import InputError
 from profilerkit_predict.checkpoints.formats import GGML_TYPES
-from profilerkit_predict.checkpoints.headers import read_gguf, read_safetensors, read_safetensors_folder
+from profilerkit_predict.checkpoints.gguf import read_gguf
+from profilerkit_predict.checkpoints.safetensors import read_safetensors, read_safetensors_folder
 
 #: Bits of an element of each type, as llama.cpp's table of quantizations prints them.
 BITS = {

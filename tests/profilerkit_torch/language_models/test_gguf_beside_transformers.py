@@ -10,7 +10,7 @@ from gguf_models import F16, F32, Q4_K, attention, feed_forward, write_model
 
 from profilerkit import llm
 from profilerkit_predict.checkpoints.formats import GGML_TYPES
-from profilerkit_predict.checkpoints.headers import read_gguf
+from profilerkit_predict.checkpoints.gguf import read_gguf
 
 transformers = pytest.importorskip("transformers")
 WIDTH, INNER, HEADS, GROUPS, SIZE, WORDS = 256, 512, 4, 2, 64, 512
