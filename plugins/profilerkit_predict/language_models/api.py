@@ -129,14 +129,16 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
+    targets = product(_read_values("device", device, device_of), _read_values("weights", weights, find_weight_format))
     options = _Options(
-        prompt=_COUNT.or_none()("prompt", prompt),
-        new=_COUNT.or_none()("new", new),
-        inputs={InputKind.IMAGES: images, InputKind.AUDIO: audio},
-        image_size=read_image_size(image_size, images),
+        prompts=_Prompts(
+            prompt=_COUNT.or_none()("prompt", prompt),
+            new=_COUNT.or_none()("new", new),
+            inputs={InputKind.IMAGES: images, InputKind.AUDIO: audio},
+            image_size=read_image_size(image_size, images),
+        ),
         batches=tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})),
-        devices=_read_values("device", device, device_of),
-        weight_formats=_read_values("weights", weights, find_weight_format),
+        targets=list(targets),
         cost={
             "layout": read_layout(_COUNT("devices", devices), parallel),
             "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
@@ -144,9 +146,11 @@ def llm(
             "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
             "engine": rule,
         },
-        prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
-        reserve=_RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
-        rate=RATE("rate", rate),
+        limits={
+            "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
+            "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
+            "rate": RATE("rate", rate),
+        },
         draft=draft,
         speculation=read_speculation(draft_tokens, acceptance, draft),
         lora=(lora_rank, lora_adapters, lora_targets),
@@ -158,22 +162,37 @@ def llm(
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
-class _Options(NamedTuple):
-    """The arguments of `llm` that are the same for all models, read and checked."""
+class _Prompts(NamedTuple):
+    """The requested prompts and generations; None for what was not given."""
 
     prompt: int | None
     new: int | None
-    #: How many of each kind a prompt has besides its text; None for none.
+    #: How many of each kind a prompt has besides its text.
     inputs: Mapping[InputKind, int | None]
     image_size: ImageSize | None
+
+    def choose(self, source: FactsSource) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
+        """Return the requested or usual lengths, and the images and sound of prompts, which lengthen the prompts."""
+        text = source.choose_lengths(self.prompt, self.new)
+        inputs = tuple(
+            EncodedInputs(source.find_encoder(kind, self.image_size), _COUNT(kind, count))
+            for kind, count in self.inputs.items()
+            if count is not None
+        )
+        return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
+
+
+class _Options(NamedTuple):
+    """The arguments of `llm` that are the same for all models, read and checked."""
+
+    prompts: _Prompts
     batches: tuple[int, ...]
-    devices: list[DeviceInfo | None]
-    weight_formats: list[WeightFormat | None]
+    #: Each device with each format of the weights.
+    targets: list[tuple[DeviceInfo | None, WeightFormat | None]]
     #: The fields of `StepCost` that do not depend on the model.
     cost: dict[str, Any]
-    prefill_tokens: int
-    reserve: float
-    rate: float | None
+    #: The fields of `Request` besides the lengths.
+    limits: dict[str, Any]
     draft: Any
     speculation: Speculation | None
     #: Rank, number and targets of adapters.
@@ -188,33 +207,22 @@ def _report_model(model: Any, dtype: str | None, options: _Options) -> Iterator[
     """Yield the report of a model for each device and each format of its weights."""
     with collector_paused():  # it would go through all objects many times while modules are imported
         source = open_facts_source(model, dtype, **options.source)
-        lengths, inputs = _choose_prompt(source, options)
+        lengths, inputs = options.prompts.choose(source)
         facts = source.find_facts(lengths)
     cost = StepCost(facts, adapters=read_adapters(facts, *options.lora), inputs=inputs, **options.cost)
     _require_possible(cost, lengths, options.speculation)
     open_drafter = partial(open_facts_source, dtype=dtype, **(options.source | {"name": None}))
     drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
     measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
-    request = Request(*lengths, options.prefill_tokens, options.reserve, options.rate)
+    request = Request(*lengths, **options.limits)
     cache = partial(source.find_cache, block_size=cost.block_size)
-    for device, weights in product(options.devices, options.weight_formats):
+    for device, weights in options.targets:
         if weights is None and facts.unknown_storage:
             raise InputError(facts.unknown_storage)
         on_device = replace(cost, device=device, weights=weights)
         drafting = add_drafter(options.speculation, on_device, drafter)
         report = make_report(on_device, request, options.batches, drafting)
         yield replace(report, measured=measured, cache_after=cache)
-
-
-def _choose_prompt(source: FactsSource, options: _Options) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
-    """Return the requested or usual lengths, and the images and sound of prompts, which lengthen the prompts."""
-    text = source.choose_lengths(options.prompt, options.new)
-    inputs = tuple(
-        EncodedInputs(source.find_encoder(kind, options.image_size), _COUNT(kind, count))
-        for kind, count in options.inputs.items()
-        if count is not None
-    )
-    return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
 
 
 def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation | None) -> None:

@@ -21,8 +21,9 @@ from profilerkit.process.collector import objects_aged
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
+from .cache_growth import find_growth
 from .gguf_models import find_gguf_facts
-from .model_cache import CacheBytes, count_cache_bytes, find_growth
+from .model_cache import CacheBytes, count_cache_bytes
 from .prompts import ImageSize, InputEncoder, InputKind, Lengths, choose_lengths, require_context
 from .records import GeneratedTokens, ModelFacts
 

@@ -1,0 +1,144 @@
+"""How the parts of a cache that a model returns grow, by its contents at several lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from profilerkit.errors import InputError
+
+from .model_cache import CacheContents, CacheLayer, CacheTensor, find_layer, is_index
+
+
+def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
+    """Return whether two lengths, the second one token longer, leave open how a part of a cache grows.
+
+    A tensor that has the same size at both may be a state of constant size, or grow once in so many tokens. Caches of
+    encoder-decoders have tensors of the prompt's length, which are constant while tokens are decoded.
+    """
+    if before.source is not None:
+        return False
+    for history in _list_histories([before, after]):
+        old, new = history.tensors
+        if old is None or new is None:
+            return True
+        grows_by_one = 1 in (size - size_before for size_before, size in zip(old.shape, new.shape, strict=True))
+        if not grows_by_one and not _is_full_window(new, before.context):
+            return True
+    return False
+
+
+def find_growth(
+    before: CacheContents, after: CacheContents, later: CacheContents | None = None, most_read: int | None = None
+) -> tuple[CacheLayer, ...]:
+    """Return how each part of a cache grows.
+
+    Args:
+        before: The contents at some length.
+        after: The contents one token later.
+        later: The contents at a much greater length, see `needs_third_length`; None to treat parts without growth as
+            constant.
+        most_read: How many entries of a layer with an indexer a step reads at most.
+
+    Raises `InputError` for sizes that no rule explains.
+    """
+    contents = [before, after] if later is None else [before, after, later]
+    histories = _list_histories(contents)
+    with_indexer = {find_layer(history.path) for history in histories if is_index(history.path)}
+    parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, like keys and values
+    for history in histories:
+        tensor, path = history.find_part(), history.path
+        is_chosen = find_layer(path) in with_indexer and not is_index(path) and tensor.window is None
+        limit = most_read if is_chosen and tensor.bytes_per_entry else None
+        kind = replace(tensor, path=path.rpartition(".")[0], bytes_per_entry=0, constant_bytes=0, most_read=limit)
+        part = parts.get(kind, kind)
+        parts[kind] = replace(
+            part,
+            bytes_per_entry=part.bytes_per_entry + tensor.bytes_per_entry // after.batch,
+            constant_bytes=part.constant_bytes + tensor.constant_bytes // after.batch,
+        )
+    return tuple(parts.values())
+
+
+class _History(NamedTuple):
+    """One tensor of a cache after several lengths, with the bytes of all sequences."""
+
+    path: str
+    #: The tensor after each length; None where it is missing, because it would have no entries.
+    tensors: Sequence[CacheTensor | None]
+    #: The lengths, in tokens of a sequence.
+    contexts: Sequence[int]
+    #: Whether the cache belongs to an encoder-decoder, which has no states: all tensors are keys and values.
+    has_encoder: bool
+
+    def find_part(self) -> CacheLayer:
+        """Return how the tensor grows."""
+        present = [tensor for tensor in self.tensors if tensor is not None]
+        last, axis = present[-1], _find_changing_axis(present)
+        if axis is not None or None in self.tensors:
+            return self._describe_growing(last, len(last.shape) - 2 if axis is None else axis)
+        if last.window is not None and _is_full_window(last, self.contexts[0]):
+            return CacheLayer(self.path, last.bytes // (last.window - 1), window=last.window, heads=_count_heads(last))
+        return CacheLayer(self.path, 0, last.bytes, heads=_count_heads(last) if self.has_encoder else None)
+
+    def _describe_growing(self, last: CacheTensor, axis: int) -> CacheLayer:
+        """Return how the tensor grows along an axis; ``last`` is the tensor after the greatest length.
+
+        Raises `InputError` for sizes that no rule explains.
+        """
+        part = CacheLayer(self.path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
+        entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
+        windowed = replace(part, window=last.window)
+        surplus = {count - windowed.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
+        if None not in self.tensors and len(surplus) == 1:  # an entry for each token, and others that are of none
+            return replace(windowed, constant_bytes=part.bytes_per_entry * surplus.pop())
+        for waits in (False, True):
+            stride = _find_stride(self.contexts, entries, waits)
+            if stride:
+                return replace(part, stride=stride, waits=waits)
+        if len(self.contexts) < 3:  # of one context alone, like for kv_bytes: its growth does not matter
+            return CacheLayer(self.path, 0, last.bytes)
+        shown = (f"{entry:,} after {context:,}" for entry, context in zip(entries, self.contexts, strict=True))
+        raise InputError(
+            f"the cache of this model grows by no rule that is known here: {self.path} has {', '.join(shown)} tokens; "
+            "kv_bytes(model, context) gives the bytes of one context"
+        )
+
+
+def _list_histories(contents: Sequence[CacheContents]) -> list[_History]:
+    """Return each tensor of a cache over the lengths of its contents."""
+    by_length = [{tensor.path: tensor for tensor in one.tensors} for one in contents]
+    contexts, has_encoder = [one.context for one in contents], contents[0].source is not None
+    paths = dict.fromkeys(path for tensors in by_length for path in tensors)
+    return [_History(path, [tensors.get(path) for tensors in by_length], contexts, has_encoder) for path in paths]
+
+
+def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:
+    """Return of how many tokens an entry is; 0 for none. Of several that fit, a power of two is taken."""
+    fitting = [
+        stride
+        for stride in range(2, max(contexts) + 1)
+        if [context % stride if waits else context // stride for context in contexts] == list(entries)
+    ]
+    powers_of_two = [stride for stride in fitting if stride.bit_count() == 1]
+    return min(powers_of_two or fitting, default=0)
+
+
+def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
+    """Return the first axis of a tensor that is not the same at all lengths; None for none."""
+    sizes = zip(*(tensor.shape for tensor in tensors), strict=True)
+    return next((axis for axis, values in enumerate(sizes) if len(set(values)) > 1), None)
+
+
+def _is_full_window(tensor: CacheTensor, context: int) -> bool:
+    """Return whether a tensor holds a whole window: all of its tokens but one: the next token is the last."""
+    return tensor.window is not None and context >= tensor.window - 1 and tensor.window - 1 in tensor.shape[1:]
+
+
+def _count_heads(tensor: CacheTensor, axis: int = 2) -> int:
+    """Return the heads that devices can share: of keys and values by head, tokens and size; 1 for latents.
+
+    ``axis`` is the axis of the tokens.
+    """
+    return tensor.shape[1] if len(tensor.shape) == 4 and axis == 2 else 1
