@@ -23,14 +23,16 @@ from profilerkit.render.time_grids import environment_facts
 from profilerkit.trace.table import Table
 
 from .cards import summarize
-from .page_data import embed, list_absent, page_data
+from .page_data import embed, page_data
 from .page_parts import join_scripts, render_page, source, templates
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report
 
-__all__ = ["assets", "fragment", "render"]
+    from .page_records import PageData
+
+__all__ = ["assets", "fragment", "list_absent", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
@@ -83,6 +85,25 @@ def fragment(result: Report | Comparison | Table) -> str:
         grids = [_leave_out_completeness(grid, result), *([costs] if costs else [])]
         lines = (*filter(None, [describe_inputs(result)]), *begin_with_state(notes, result).lines)
     return templates().get_template("fragment.html").render(grids=grids, notes=list(map(visible, lines)))
+
+
+def list_absent(data: PageData) -> list[str]:
+    """Return the parts that a page does not have because none of its reports has them, each with the reason."""
+    reports = data["reports"]
+    parts_of_traces = {
+        "memory (the model was not run while it was traced)": any(report["memory"] for report in reports),
+        "graph (what operators read is not known)": any(
+            report["operators"] and report["operators"]["reads"] for report in reports
+        ),
+        "roofline (no layer has a time of its own: layer_times measures it)": any(
+            any(report["roofline"]["seconds"]) for report in reports
+        ),
+        "timeline (operator_table was not measured)": any(report["timeline"] for report in reports),
+    }
+    is_traced = any(report["layers"]["names"] for report in reports)
+    present = parts_of_traces if is_traced else {"layers and memory (the model was not traced)": False}
+    present["samples (nothing was measured)"] = any(report["measurements"] for report in reports)
+    return [part for part, is_there in present.items() if not is_there]
 
 
 def _leave_out_completeness(grid: Grid, report: Report) -> Grid:

@@ -6,7 +6,6 @@ Names come from the model. Here they are made visible; the page shows them as te
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.foreign_text import visible
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from profilerkit.results.report import Report, StatusRecord
     from profilerkit.trace.records import MemoryTimeline
 
-__all__ = ["embed", "list_absent", "page_data"]
+__all__ = ["embed", "page_data"]
 
 #: The percentiles of a measurement that a page shows, in per cent.
 _PERCENTILES = (5, 25, 50, 75, 95)
@@ -43,33 +42,6 @@ def page_data(result: Report | Comparison) -> PageData:
         sides = [describe_sides(result, index) for index in range(len(result.others))]
         return {"reports": [_describe_report(report) for report in result.reports], "sides": sides}
     return {"reports": [_describe_report(result)], "sides": []}
-
-
-def list_absent(data: PageData) -> list[str]:
-    """Return the parts that a page does not have because none of its reports has them, each with the reason."""
-    reports = data["reports"]
-    absent = []
-    if not any(report["layers"]["names"] for report in reports):
-        absent.append("layers and memory (the model was not traced)")
-    else:
-        absent += _list_absent_of_traces(reports)
-    if not any(report["measurements"] for report in reports):
-        absent.append("samples (nothing was measured)")
-    return absent
-
-
-def _list_absent_of_traces(reports: Sequence[ReportData]) -> list[str]:
-    """Return the parts that a page does not have although a model was traced."""
-    absent = []
-    if not any(report["memory"] for report in reports):
-        absent.append("memory (the model was not run while it was traced)")
-    if not any(report["operators"] and report["operators"]["reads"] for report in reports):
-        absent.append("graph (what operators read is not known)")
-    if not any(any(report["roofline"]["seconds"]) for report in reports):
-        absent.append("roofline (no layer has a time of its own: layer_times measures it)")
-    if not any(report["timeline"] for report in reports):
-        absent.append("timeline (operator_table was not measured)")
-    return absent
 
 
 def embed(data: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.foreign_text import visible
@@ -65,19 +65,22 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
     A layer of the reference is inside a layer of the reference. A layer that only the other model has is inside a layer
     of the other model, whose row both models may share.
     """
-    in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
-    in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
-    around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
+    in_reference = _find_outer({row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"})
+    in_other = _find_outer(
+        {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
+    )
     for row in rows:
-        path, other_path = row["path"], row["other_path"]
-        # A layer that only the other model has: its path is the path in the other model.
-        is_added = row["change"] == "added"
-        places, nearest = (in_other, around_other) if is_added else (in_reference, around_reference)
-        around = nearest[path]
-        name = write_layer_name(path, around)
+        path, other_path = row["path"], row["other_path"]  # equal for a layer that only the other model has
+        parent, outer = in_other[path] if row["change"] == "added" else in_reference[path]
+        name = write_layer_name(path, outer)
         if other_path not in (None, path):
             name += f" / {visible(other_path.rpartition('.')[2])}"
-        yield _Node(-1 if around is None else places[around], name)
+        yield _Node(parent, name)
+
+
+def _find_outer(places: Mapping[str, int]) -> dict[str, tuple[int, str | None]]:
+    """Return for each layer of a model the place and the path of the layer around it; -1 and None for none."""
+    return {path: (-1 if outer is None else places[outer], outer) for path, outer in nearest_around(places).items()}
 
 
 def _describe_values(

@@ -33,8 +33,8 @@ from profilerkit import Comparison, Completeness, Measurement, Report
 from profilerkit.render import render
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
-from profilerkit_pages.html import _SCRIPTS, fragment
-from profilerkit_pages.page_data import embed, list_absent, page_data
+from profilerkit_pages.html import _SCRIPTS, fragment, list_absent
+from profilerkit_pages.page_data import embed, page_data
 from profilerkit_pages.page_parts import pack
 
 PAGE = ROOT / "plugins" / "profilerkit_pages" / "page"

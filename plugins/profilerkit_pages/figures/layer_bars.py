@@ -60,27 +60,25 @@ def layer_bars(
         if types:
             raise ValueError("layer_bars draws layers of two models, not types of them; give one of its reports")
         return draw_pairs(result, choose_column(result, by), top, depth)
-    rows = require_layers(report).by_type(depth) if types else require_layers(report)
-    columns = [by] if isinstance(by, str) else list(by or _choose_columns(rows))
+    layers = require_layers(report)
+    table, thing = (layers.by_type(depth), "types of layers") if types else (layers, "layers")
+    columns = [by] if isinstance(by, str) else list(by or _choose_columns(table))
     for name in columns:
-        require_column(report, rows, name)
-    ranked = _rank(rows, columns[0], None if types else depth)
+        require_column(report, table, name)
+    ranked = _rank(table, columns[0], None if types else depth)
     if not len(ranked):
         raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
-    shown = ranked[:top]
-    names = [f"{row['type']} ({row['layers']})" if types else label_layer(row) for row in shown]
-    kind, measure = "types of layers" if types else "layers", Column.of(columns[0]).in_a_sentence
-    share = f"{len(shown)} of {len(ranked)} {kind}, with {_compute_share(ranked, shown, columns[0])} of the {measure}"
-    gaps = [note for name in columns for note in explain_column([report], name)]
-    notes = [f"{share} of all of these.", *dict.fromkeys(gaps)]
-    return finish(_draw(shown, names, _group_columns(columns)), [report], f"{kind} by {measure}", notes)
+    shown, measure = ranked[:top], Column.of(columns[0]).in_a_sentence
+    share = f"{len(shown)} of {len(ranked)} {thing}, with {_compute_share(ranked, shown, columns[0])} of the {measure}"
+    gaps = dict.fromkeys(note for name in columns for note in explain_column([report], name))
+    return finish(_draw(shown, columns), [report], f"{thing} by {measure}", [f"{share} of all of these.", *gaps])
 
 
-def _choose_columns(rows: LayerTable) -> Sequence[str]:
+def _choose_columns(table: LayerTable) -> Sequence[str]:
     """Return the columns of the layers' own times, in types without the word "own"; MACs if there are no times."""
-    start = "own_" if "own_forward_seconds" in rows.columns else ""
+    start = "own_" if "own_forward_seconds" in table.columns else ""
     times = (f"{start}forward_seconds", f"{start}backward_seconds")
-    return [name for name in times if name in rows.columns and has_numbers(rows, name)] or ["macs"]
+    return [name for name in times if name in table.columns and has_numbers(table, name)] or ["macs"]
 
 
 def _rank(rows: LayerTable, by: str, depth: int | None) -> LayerTable:
@@ -107,36 +105,35 @@ def _group_columns(columns: Sequence[str]) -> list[list[str]]:
     return panels
 
 
-def _draw(shown: LayerTable, names: Sequence[str], panels: Sequence[Sequence[str]]) -> Any:
+def _draw(shown: LayerTable, columns: Sequence[str]) -> Any:
     """Return a figure with a panel of bars for each group of columns; the names of the rows stand at the first."""
+    panels = _group_columns(columns)
     width = _WIDTH_OF_NAMES + _WIDTH_OF_PANEL * len(panels)
     figure = new_figure(width, _HEIGHT_OF_TITLES + _HEIGHT_OF_LAYER * len(shown))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axis, columns in zip(axes, panels, strict=True):
-        _draw_panel(axis, shown, columns)
-    name_bars(axes[0], names)
+    for axis, names in zip(axes, panels, strict=True):
+        _draw_panel(axis, shown, names)
+    name_bars(axes[0], [label_layer(row) if "path" in row else f"{row['type']} ({row['layers']})" for row in shown])
     return figure
 
 
 def _draw_panel(axis: Any, shown: LayerTable, names: Sequence[str]) -> None:
     """Draw a bar for each row: the value of one column, or stacked, of a forward and a backward column."""
-    column = Column.of(names[0])
-    values = [[row[name] for name in names if row[name] is not None] for row in shown]
-    factor, unit = unit_for(max(map(sum, values)), column.unit, column.scale)
+    column, is_stacked = Column.of(names[0]), len(names) > 1
+    factor, unit = unit_for(max(sum(row[name] or 0.0 for name in names) for row in shown), column.unit, column.scale)
     ends = [0.0] * len(shown)
     for color, name in zip(COLOURS, names, strict=False):
         widths = [(row[name] or 0.0) / factor for row in shown]
-        word = Column.of(name.removeprefix("own_")).title.partition(" ")[0] if len(names) > 1 else None
+        word = Column.of(name.removeprefix("own_")).title.partition(" ")[0] if is_stacked else None
         bars = axis.barh(range(len(shown)), widths, left=ends, color=color, height=_THICKNESS, label=word)
         ends = [end + width for end, width in zip(ends, widths, strict=True)]
     # Behind the bars of the last column, which end where the whole bar ends.
     axis.bar_label(bars, [_write_value(row, names, column) for row in shown], padding=3, fontsize="x-small")
     axis.set_xlim(0, max(*ends, 0.0, 1e-12) * _BEYOND)
-    if len(names) > 1:
-        title_bars(axis, column.in_a_sentence.replace("forward", "forward and backward"), unit)
+    title = column.in_a_sentence
+    title_bars(axis, title.replace("forward", "forward and backward") if is_stacked else title, unit)
+    if is_stacked:
         legend_above(axis)
-    else:
-        title_bars(axis, column.in_a_sentence, unit)
 
 
 def _write_value(row: Mapping[str, Any], names: Sequence[str], column: Column) -> str:
