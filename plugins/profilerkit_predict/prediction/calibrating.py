@@ -19,7 +19,7 @@ from profilerkit.process.environment import machine
 from profilerkit.protocols import NamesDevices, require_capability
 
 from ..capabilities import CAPABILITIES, Calibrates
-from .calibration import Calibration, write_content
+from .calibration import Calibration, Network, write_content
 from .cases import CalibrationCase
 from .measuring import choose_clock, measure_networks, measure_tables
 
@@ -75,18 +75,17 @@ def calibrate(
 
     networks = list(provider.calibration_networks(device))
     uncorrected = _make_device(info, calibration, {})
-    progress(f"{len(networks)} networks")
-    left_for_networks = max(began + seconds - time.perf_counter(), 0.0)
     options = RunOptions(num_threads=threads)
-    results = measure_networks(backend, networks, uncorrected, left_for_networks, options, clock)
-    if compiled:
-        progress(f"{len(networks)} networks, compiled")
-        more = seconds * _OF_NETWORKS  # beyond the seconds that were asked for
-        results += measure_networks(backend, networks, uncorrected, more, replace(options, compile=True), clock)
+    runs = {"": (max(began + seconds - time.perf_counter(), 0.0), options)}
+    if compiled:  # beyond the seconds that were asked for
+        runs[", compiled"] = seconds * _OF_NETWORKS, replace(options, compile=True)
+    results: tuple[Network, ...] = ()
+    for name, (left, run_options) in runs.items():
+        progress(f"{len(networks)} networks{name}")
+        results += measure_networks(backend, networks, uncorrected, left, run_options, clock)
     calibration = replace(calibration, networks=results)
-    facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
-    facts |= _list_left_out(calibration, len(cases), failed, len(networks))
-    return _make_device(info, calibration, facts)
+    taken = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
+    return _make_device(info, calibration, taken | _list_left_out(calibration, len(cases), failed, len(networks)))
 
 
 def _list_left_out(calibration: Calibration, cases: int, failed: Mapping[str, str], networks: int) -> dict[str, str]:
@@ -110,8 +109,7 @@ def _describe_backend(backend: Backend, threads: int) -> str:
 
 def _make_device(info: DeviceInfo, calibration: Calibration, facts: dict[str, str]) -> DeviceInfo:
     """Return the calibrated device: the best rates that were measured, the tables, and facts of the calibration."""
-    points = [point for table in calibration.tables for point in table.points]
-    spread = float(f"{median_high(point.spread for point in points):.3g}")
+    spread = float(f"{median_high(point.spread for table in calibration.tables for point in table.points):.3g}")
     rates = _find_peaks(calibration, is_gpu=info.kind == "gpu")
     kept = {name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")}
     of_machine = machine()
