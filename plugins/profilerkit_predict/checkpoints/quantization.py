@@ -52,8 +52,8 @@ def read_formats(config: _Config | None) -> Formats:
 
 def _list_rules(method: str, config: _Config) -> Iterable[Rule]:
     """Return the rules of a method for the layers that it converts; raises `KeyError` for an unknown method."""
-    found = METHODS[method](config)
-    return [Rule(None, found)] if isinstance(found, WeightFormat) else found
+    result = METHODS[method](config)
+    return [Rule(None, result)] if isinstance(result, WeightFormat) else result
 
 
 def _find_format(rules: list[Rule], path: str, kind: WeightKind) -> WeightFormat | None:

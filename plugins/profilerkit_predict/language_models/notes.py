@@ -120,7 +120,7 @@ def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Itera
     missing: dict[str, None] = {}
     for (
         name
-    ) in report.cost.multiplied_formats:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
+    ) in report.cost.product_formats:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
         missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
     if missing:
         yield _NO_PEAK.format(device=device.name, dtypes=", ".join(missing))

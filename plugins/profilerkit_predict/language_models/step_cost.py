@@ -79,7 +79,7 @@ class StepCost:
         return self.layout.devices
 
     @property
-    def multiplied_formats(self) -> tuple[str, ...]:
+    def product_formats(self) -> tuple[str, ...]:
         """The formats of matrices and of the cache, by which an engine may multiply in a faster dtype."""
         formats = self.facts.storage_formats if self.weights is None else (self.weights.name,)
         return formats if self.cache_format is None else (*formats, self.cache_format.name)
@@ -90,7 +90,7 @@ class StepCost:
         facts, device = self.facts, self.device
         if device is None:
             return facts.dtype
-        dtypes = [facts.dtype, *(dtype for name in self.multiplied_formats for dtype in list_product_dtypes(name))]
+        dtypes = [facts.dtype, *(dtype for name in self.product_formats for dtype in list_product_dtypes(name))]
         return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
 
     @cached_property

@@ -62,14 +62,14 @@ def _list_terms(cost: StepCost, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
     layout, device = cost.layout, cost.device
     is_decode = all(piece.is_decode for piece in pieces)
     stages = 1 if is_decode else layout.pipeline
-    own = [piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces]
-    moved = _count_moved_bytes(cost, own, count_sequences(pieces))
+    device_pieces = [piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces]
+    moved = _count_moved_bytes(cost, device_pieces, count_sequences(pieces))
     peak = device.peak(cost.peak_dtype) if device else None  # in FLOP/s, of which a MAC has two
     link = device.link if device else None  # of both directions together
     resources = (
-        (Resource.COMPUTE, _count_products(cost, own), peak and peak / 2),
+        (Resource.COMPUTE, _count_products(cost, device_pieces), peak and peak / 2),
         (Resource.MEMORY, moved, _find_bandwidth(cost, math.ceil(sum(moved.values()) / stages))),
-        (Resource.LINK, _compute_sent_bytes(cost, count_tokens(own)), link and link / 2),
+        (Resource.LINK, _compute_sent_bytes(cost, count_tokens(device_pieces)), link and link / 2),
     )
     for resource, amounts, rate in resources:
         for name, in_all_stages in amounts.items():
@@ -78,33 +78,33 @@ def _list_terms(cost: StepCost, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
                 yield StepTerm(name, resource, amount, amount / rate if rate else None)
 
 
-def _count_products(cost: StepCost, own: Sequence[Piece]) -> dict[str, float]:
+def _count_products(cost: StepCost, device_pieces: Sequence[Piece]) -> dict[str, float]:
     """Return the multiply-accumulates of a device for the pieces of its replica, by name, in all stages."""
     tensor = cost.layout.tensor
-    repeated = cost.engine_weights.count_repeated_elements(tensor) * count_tokens(own)
+    repeated = cost.engine_weights.count_repeated_elements(tensor) * count_tokens(device_pieces)
     return {
-        "products": _count_macs(cost, own) / tensor + repeated,
-        "products of adapters": _count_adapter_macs(cost, own) / tensor,
-        "products of the encoder": _count_encoder_macs(cost, own) / tensor,
+        "products": _count_macs(cost, device_pieces) / tensor + repeated,
+        "products of adapters": _count_adapter_macs(cost, device_pieces) / tensor,
+        "products of the encoder": _count_encoder_macs(cost, device_pieces) / tensor,
     }
 
 
-def _count_moved_bytes(cost: StepCost, own: Sequence[Piece], sequences: int) -> dict[str, float]:
+def _count_moved_bytes(cost: StepCost, device_pieces: Sequence[Piece], sequences: int) -> dict[str, float]:
     """Return the bytes that a device moves for the pieces of its replica, by name, in all stages.
 
     ``sequences`` are those of all replicas.
     """
     layout = cost.layout
-    read, written = count_cache_traffic(cost.cache, own, layout.tensor)
+    read, written = count_cache_traffic(cost.cache, device_pieces, layout.tensor)
     adapter_bytes = 0.0
     if cost.adapters is not None:  # those beside experts are spread over all replicas, like the experts
-        own_sequences = count_sequences(own)
-        in_stage = min(sequences, own_sequences * layout.data)
-        adapter_bytes = cost.adapters.count_read_bytes(own_sequences, of_experts=False) / layout.tensor
+        device_sequences = count_sequences(device_pieces)
+        in_stage = min(sequences, device_sequences * layout.data)
+        adapter_bytes = cost.adapters.count_read_bytes(device_sequences, of_experts=False) / layout.tensor
         adapter_bytes += cost.adapters.count_read_bytes(in_stage, of_experts=True) / layout.expert_devices
     return {
-        **cost.engine_weights.count_traffic(count_tokens(own), has_first(own), layout),
-        "encoder": _count_encoder_bytes(cost, own) / layout.tensor,
+        **cost.engine_weights.count_traffic(count_tokens(device_pieces), has_first(device_pieces), layout),
+        "encoder": _count_encoder_bytes(cost, device_pieces) / layout.tensor,
         "adapters": adapter_bytes,
         "cache, read": read,
         "cache, written": written,
