@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..piping.comparative import Comparative, is_shown_as_one
-from ..piping.outcome import Completeness
+from ..piping.comparative import is_shown_as_one
 from ..piping.quantity import format_number
 from ..results.comparison import Comparison
 from ..results.report import StatusRecord
@@ -23,6 +21,8 @@ __all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 _CONVENTION = 1.02
 #: The sign of 1 / x and of -x, by the sign of x: if x may be more, they may be less.
 _OPPOSITE = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
+#: The words before "the same", by the sign.
+_NEARLY = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.BETWEEN: Sign.BETWEEN.value}
 
 
 class WrittenEnhancement(NamedTuple):
@@ -49,29 +49,28 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
         return _write_difference(reference, other, sign)
     if enhancement is None or math.isnan(enhancement):
         return _UNKNOWN
+    ratio = Ratio.of(reference.value, other.value)
     is_measured = isinstance(reference.value, Measurement) or isinstance(other.value, Measurement)
-    return _Factor(
-        enhancement,
-        reference.comparative,
-        sign,
-        measured=Ratio.of(reference.value, other.value) if is_measured else None,
-        differs_by_convention=differs_by_convention(comparison, key, index),
-    ).write()
+    is_open = not _is_certain(ratio.value, sign) or (is_measured and not ratio.is_real)
+    has_verdict = not is_open and not differs_by_convention(comparison, key, index)
+    verdict = reference.comparative.verdict(enhancement) if has_verdict else ""
+    return _write_ratio(ratio, sign, verdict, is_measured)
 
 
 def _find_sign(reference: StatusRecord, other: StatusRecord) -> Sign:
-    """Return on which side of the truth an enhancement lies; it is exact if neither of its two values is partial.
+    """Return on which side of the truth a ratio or difference to the reference lies.
 
-    If the two values point to different sides, or a partial value has no bound, the side is unknown.
+    The side is unknown if the two values point to different sides.
     """
-    if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
+    signs = {other.sign, _OPPOSITE[reference.sign]} - {Sign.EXACT}
+    if not signs:
         return Sign.EXACT
-    if reference.comparative is Comparative.RECIPROCAL:  # reference / other
-        signs = {reference.sign, _OPPOSITE[other.sign]}
-    else:  # other / reference, or other - reference
-        signs = {other.sign, _OPPOSITE[reference.sign]}
-    signs.discard(Sign.EXACT)
     return signs.pop() if len(signs) == 1 else Sign.BETWEEN
+
+
+def _is_certain(ratio: float, sign: Sign) -> bool:
+    """Return whether the truth is the ratio, or lies farther from 1 on the same side."""
+    return sign in (Sign.EXACT, Sign.UPPER if ratio < 1 else Sign.LOWER)
 
 
 def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
@@ -112,70 +111,33 @@ def _add_verdict(text: str, verdict: str, interval: str = "") -> WrittenEnhancem
     return WrittenEnhancement(f"{words}{interval}", verdict)
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """How many times better a metric is than the reference's.
+def _write_ratio(ratio: Ratio, sign: Sign, verdict: str, is_measured: bool) -> WrittenEnhancement:
+    """Return a ratio to the reference in words, with the sign of a bound before it.
 
-    >>> _Factor(0.5, Comparative.RECIPROCAL).write()  # twice the MACs
-    WrittenEnhancement(text='2x more, worse', verdict='worse')
-    >>> _Factor(0.5, Comparative.RECIPROCAL, Sign.LOWER).write()  # of a bound: it may be less, and even better
-    WrittenEnhancement(text='≤ 2x more', verdict='')
-
-    Attributes:
-        value: The factor. Below 1 the metric is worse.
-        comparative: Whether more or less of the metric is better.
-        sign: On which side of the truth the factor lies, if a value is partial.
-        measured: The ratio of the metric to the reference's, with its interval; None if neither was measured.
-        differs_by_convention: Whether it has no verdict; see the function of this name.
+    >>> _write_ratio(Ratio(2.0, 2.0, 2.0), Sign.EXACT, "worse", is_measured=False).text
+    '2x more, worse'
+    >>> _write_ratio(Ratio(0.5, 0.5, 0.5), Sign.LOWER, "", is_measured=False).text  # it may also be more
+    '≤ 2x less'
     """
+    value = ratio.value
+    if is_shown_as_one(value):
+        return WrittenEnhancement(_write_equal(ratio, sign))
+    if value == 0 or math.isinf(value):  # there is no number that could be a bound
+        uncertain = "" if _is_certain(value, sign) else Sign.BETWEEN
+        return _add_verdict(f"{uncertain}{'up from 0' if value else 'down to 0'}", verdict)
+    is_less = value < 1
+    words = f"{format_number(max(value, 1 / value))}x {'less' if is_less else 'more'}"
+    if is_measured and not ratio.is_real and not ratio.is_range:
+        return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less, or neither
+    interval = f" {_write_interval(ratio, is_less)}" if is_measured else ""
+    return _add_verdict(f"{_OPPOSITE[sign] if is_less else sign}{words}", verdict, interval)
 
-    value: float
-    comparative: Comparative
-    sign: Sign = Sign.EXACT
-    measured: Ratio | None = None
-    differs_by_convention: bool = False
 
-    def write(self) -> WrittenEnhancement:
-        if is_shown_as_one(self.value):
-            return WrittenEnhancement(self._write_equal())
-        if math.isinf(self.value) or self.value == 0:  # one of the two metrics is zero
-            sign = Sign.EXACT if self._is_certain() else Sign.BETWEEN  # there is no number that could be a bound
-            return _add_verdict(f"{sign}{'down to 0' if self._is_less else 'up from 0'}", self._find_verdict())
-        number = max(self.value, 1 / self.value)
-        words = f"{format_number(number)}x {'less' if self._is_less else 'more'}"
-        sign = self.sign if self.value > 1 else _OPPOSITE[self.sign]  # of the written number
-        if self.measured is None:
-            return _add_verdict(f"{sign}{words}", self._find_verdict())
-        if not self.measured.is_real and not self.measured.is_range:
-            return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less, or neither
-        interval = _write_interval(self.measured, self._is_less)
-        return _add_verdict(f"{sign}{words}", self._find_verdict(), f" {interval}")
-
-    @property
-    def _is_less(self) -> bool:
-        """Whether there is less of the metric itself than in the reference."""
-        return (self.value < 1) == (self.comparative is Comparative.DIV)
-
-    def _find_verdict(self) -> str:
-        """Return "better" or "worse"; empty if the truth may be the other one."""
-        is_noise = self.measured is not None and not self.measured.is_real
-        if is_noise or self.differs_by_convention or not self._is_certain():
-            return ""
-        return self.comparative.verdict(self.value)
-
-    def _is_certain(self) -> bool:
-        """Return whether the truth is the factor, or lies farther from 1 on the same side."""
-        return self.sign in (Sign.EXACT, Sign.UPPER if self.value < 1 else Sign.LOWER)
-
-    def _write_equal(self) -> str:
-        """Return the words for a factor that is written as 1; "≈" if it is not known to be exactly 1."""
-        # The words are about the metric, the sign is about the factor, which falls with the metric if less is better.
-        sign = self.sign if self.comparative is Comparative.DIV else _OPPOSITE[self.sign]
-        if sign is Sign.EXACT:
-            is_one = self.value == 1 and (self.measured is None or self.measured.low == self.measured.high == 1)
-            return "the same" if is_one else "≈ the same"
-        words = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.BETWEEN: Sign.BETWEEN.value}
-        return f"{words[sign]}the same"
+def _write_equal(ratio: Ratio, sign: Sign) -> str:
+    """Return the words for a ratio that is written as 1; "≈" if it is not known to be exactly 1."""
+    if sign is not Sign.EXACT:
+        return f"{_NEARLY[sign]}the same"
+    return "the same" if ratio.low == ratio.value == ratio.high == 1 else "≈ the same"
 
 
 def _write_interval(ratio: Ratio, is_less: bool) -> str:
