@@ -19,13 +19,14 @@ from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
 from .advice import list_advice
 from .changed_layers import list_changed_layers
-from .console import Values, draw_parts, to_text
+from .console import draw_parts, to_text
 from .content import list_parts_below, parts
 from .cost_grids import Costs
 from .cost_parts import choose_column
 from .grids import Grid, Notes, Part, list_records
 from .notes import describe_batch
 from .selection import Selection
+from .value_columns import Values
 from .values import Column, share_text
 
 __all__ = ["begin_with_state", "describe_inputs", "render", "summarize"]
