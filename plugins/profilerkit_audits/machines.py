@@ -13,14 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.process.environment import machine
 
-__all__ = [
-    "Busyness",
-    "digest_machine",
-    "read_machine",
-    "read_stated_machine",
-]
+__all__ = ["Busyness", "describe_machine", "digest_machine", "read_machine", "read_stated_machine"]
 
 #: The facts that two machines of a kind share, without the machine's name and the kernel's version.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes", "accelerators")
@@ -61,6 +57,25 @@ def digest_machine(facts: Mapping[str, str]) -> str:
     True
     """
     return hashlib.sha256(json.dumps(dict(facts), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def describe_machine(facts: Mapping[str, str]) -> str:
+    """Return a machine as text for people, without repeated facts, and without the host and the user."""
+    left_out = {"host", "user"}
+    if facts.get("usable_cores") == facts.get("cores"):
+        left_out.add("usable_cores")
+    return ", ".join(_write_fact(name, value) for name, value in facts.items() if name not in left_out)
+
+
+def _write_fact(name: str, value: str) -> str:
+    if name == "memory_bytes" and value.isdecimal():
+        return f"{scale_value(int(value), 'B', Scale.IEC)} of memory"
+    words = {
+        **dict.fromkeys(("system", "architecture", "cpu"), value),
+        "cores": f"{value} core" if value == "1" else f"{value} cores",
+        "usable_cores": f"{value} of them usable",
+    }
+    return words.get(name, f"{name} {value}")
 
 
 def _read_load() -> float | None:

@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
 from profilerkit.errors import StoreError
 from profilerkit.foreign_text import visible
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
-from profilerkit.piping.quantity import Scale, scale_value, write_title
+from profilerkit.piping.quantity import Scale, write_title
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.trace.bounds import Sign
 from profilerkit_pages.page_parts import pack
 
 from ..commits import shorten_commit
 from ..hiding import hide_text
+from ..machines import describe_machine
 from ..moments import shorten_moment
 from ..rows import Row, Value
 from ..summary import find_differing_settings
@@ -30,7 +31,8 @@ from .subjects import Subject
 
 __all__ = ["make_page_data"]
 
-Text = Callable[[str], str]
+#: Writes a text as the page shows it.
+Writer: TypeAlias = Callable[[str], str]
 
 #: The scales of metrics by their unit, if no report states them.
 _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
@@ -46,111 +48,79 @@ def make_page_data(
 
     ``find_report`` returns the report of a row, which says which values of a metric are better.
     """
-    context = _Context(machines, private)
+    write = _make_writer(private)
     newest = [subject.newest for subject in subjects]
     rows = [row for subject in subjects for row in subject.rows]
-    names = list(dict.fromkeys(name for row in rows for name in row.values))
-    # Of any row: a failed value may have no unit.
-    units = {name: value.unit for row in rows for name, value in row.values.items() if value.unit}
-    records = _find_records(names, subjects, find_report)
-    columns = _list_columns(newest, context)
+    versions = _number_alike(map(_join_versions, rows))
     histories = {
-        number: _describe_history(subject.rows, context)
+        number: _describe_history(subject.rows, versions, write)
         for number, subject in enumerate(subjects)
         if len(subject.rows) > 1
     }
     return {
         "ids": [subject.id for subject in subjects],
-        "columns": columns,
-        "metrics": [
-            _describe_metric(name, units.get(name, ""), newest, records.get(name), context.text) for name in names
-        ],
+        "columns": _list_columns(newest, machines, versions, write),
+        "metrics": _list_metrics(rows, newest, _find_records(subjects, find_report), write),
         "histories": histories,
-        "versions": [json.loads(text) for text in context.versions],  # last: columns and histories number them
+        "versions": list(map(json.loads, versions)),
     }
 
 
-class _Context:
-    """How texts are shown, and the versions of rows, each once on the page."""
+def _make_writer(private: bool) -> Writer:
+    """Return a function that writes a text in a line, without what is private unless the page is."""
 
-    def __init__(self, machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
-        def show(text: str) -> str:
-            line = " ".join(text.split())
-            return visible(line if private else hide_text(line))
+    @cache
+    def write(text: str) -> str:
+        line = " ".join(text.split())
+        return visible(line if private else hide_text(line))
 
-        self.text = lru_cache(maxsize=None)(show)
-        self.machines = {machine: self.text(_describe_machine(facts)) for machine, facts in machines.items()}
-        #: The versions of rows as JSON, each with its number.
-        self.versions: dict[str, int] = {}
-
-    def number_versions(self, row: Row) -> int:
-        """Return the number of the versions of a row, equal for equal versions."""
-        return self.versions.setdefault(json.dumps(row.versions, sort_keys=True), len(self.versions))
+    return write
 
 
-def _list_columns(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
-    """Return the columns of the table beside the metrics."""
+def _join_versions(row: Row) -> str:
+    return json.dumps(row.versions, sort_keys=True)
+
+
+def _number_alike(texts: Iterable[str]) -> dict[str, int]:
+    """Return a number for each different text, from 0: the page compares numbers, and has each text once, or never."""
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def _list_columns(
+    rows: Sequence[Row], machines: Mapping[str, Mapping[str, str]], versions: Mapping[str, int], write: Writer
+) -> dict[str, Any]:
+    """Return the columns of the table beside the metrics; ``versions`` has the number of each row's versions."""
     by_spec: dict[str, list[Row]] = {}
     for row in rows:
         by_spec.setdefault(row.spec, []).append(row)
     of_model = {spec: find_differing_settings(several) for spec, several in by_spec.items()}
-    of_all, text = find_differing_settings(rows), context.text
-    texts: dict[str, list[Any]] = {
-        "spec": [text(row.spec) for row in rows],
-        "name": [text(row.name) for row in rows],
-        "backend": [text(row.backend) for row in rows],
+    of_all = find_differing_settings(rows)
+    names = {machine: write(describe_machine(facts)) for machine, facts in machines.items()}
+    columns: dict[str, list[Any]] = {
+        "spec": [write(row.spec) for row in rows],
+        "name": [write(row.name) for row in rows],
+        "backend": [write(row.backend) for row in rows],
         "status": [row.status.value for row in rows],
         "failure": [row.failure or "" for row in rows],
-        "reason": [text(row.reason) for row in rows],
-        "flags": [text("; ".join(row.flags)) for row in rows],
-        "settings": [text(_describe_settings(row.settings, row.settings)) for row in rows],
-        "differing": [text(_describe_settings(row.settings, of_all)) for row in rows],
+        "reason": [write(row.reason) for row in rows],
+        "flags": [write("; ".join(row.flags)) for row in rows],
+        "settings": [write(_describe_settings(row.settings, row.settings)) for row in rows],
+        "differing": [write(_describe_settings(row.settings, of_all)) for row in rows],
         # The settings that differ between the rows of one model.
-        "apart": [text(_describe_settings(row.settings, of_model[row.spec])) for row in rows],
-        "model_type": [text(row.model_type) for row in rows],
-        "commit": [text(shorten_commit(row.commit)) for row in rows],
+        "apart": [write(_describe_settings(row.settings, of_model[row.spec])) for row in rows],
+        "model_type": [write(row.model_type) for row in rows],
+        "commit": [write(shorten_commit(row.commit)) for row in rows],
         "created": [shorten_moment(row.created) for row in rows],
-        "machine": [context.machines.get(row.machine) or row.machine[:8] for row in rows],
-        "versions": [context.number_versions(row) for row in rows],
-    }
-    return {
-        **{name: pack(values) for name, values in texts.items()},
+        "machine": [names.get(row.machine) or row.machine[:8] for row in rows],
+        "versions": [versions[_join_versions(row)] for row in rows],
         "seconds": [row.seconds for row in rows],
         "peak_bytes": [row.peak_bytes for row in rows],
         "busy": [row.conditions.get("busy") for row in rows],
     }
-
-
-def _describe_history(rows: Sequence[Row], context: _Context) -> dict[str, Any]:
-    """Return every measurement of a subject, column by column.
-
-    The values of a metric that never moved are one number. ``signs`` has by metric and row the signs of bounds.
-    """
-    values: dict[str, Any] = {}
-    signs: dict[str, dict[int, Sign]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row.values):
-        measured = [row.values.get(name) for row in rows]
-        numbers = [None if value is None else value.value for value in measured]
-        values[name] = numbers[0] if len(set(numbers)) == 1 else numbers
-        bounds = {number: value.sign for number, value in enumerate(measured) if value is not None and value.sign}
-        if bounds:
-            signs[name] = bounds
-    return {
-        "at": [shorten_moment(row.created) for row in rows],
-        "status": [row.status.value for row in rows],
-        "commit": [context.text(shorten_commit(row.commit)) for row in rows],
-        "versions": [context.number_versions(row) for row in rows],
-        "code": _number_alike([row.code for row in rows]),
-        "machine": _number_alike([row.machine for row in rows]),
-        "values": values,
-        "signs": signs,
-    }
-
-
-def _number_alike(values: Sequence[str]) -> list[int]:
-    """Return a number for each text, equal for equal texts: the page shows whether they differ, not the texts."""
-    numbers: dict[str, int] = {}
-    return [numbers.setdefault(value, len(numbers)) for value in values]
+    return {name: pack(values) for name, values in columns.items()}
 
 
 def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -165,35 +135,48 @@ def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str
     )
 
 
-def _describe_machine(facts: Mapping[str, str]) -> str:
-    """Return a machine as text for people, without repeated facts, and without the host and the user."""
-    left_out = {"host", "user"}
-    if facts.get("usable_cores") == facts.get("cores"):
-        left_out.add("usable_cores")
-    return ", ".join(_write_fact(name, value) for name, value in facts.items() if name not in left_out)
+# Histories ------------------------------------------------------------------------------------------------------------
 
 
-def _write_fact(name: str, value: str) -> str:
-    if name == "memory_bytes" and value.isdecimal():
-        return f"{scale_value(int(value), 'B', Scale.IEC)} of memory"
-    words = {
-        **dict.fromkeys(("system", "architecture", "cpu"), value),
-        "cores": f"{value} core" if value == "1" else f"{value} cores",
-        "usable_cores": f"{value} of them usable",
+def _describe_history(rows: Sequence[Row], versions: Mapping[str, int], write: Writer) -> dict[str, Any]:
+    """Return every measurement of a subject, column by column.
+
+    The values of a metric that never moved are one number. ``signs`` has by metric and row the signs of bounds.
+    """
+    values: dict[str, Any] = {}
+    signs: dict[str, dict[int, Sign]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row.values):
+        measured = [row.values.get(name) for row in rows]
+        numbers = [None if value is None else value.value for value in measured]
+        values[name] = numbers[0] if len(set(numbers)) == 1 else numbers
+        bounds = {number: value.sign for number, value in enumerate(measured) if value is not None and value.sign}
+        if bounds:
+            signs[name] = bounds
+    codes = _number_alike(row.code for row in rows)
+    machines = _number_alike(row.machine for row in rows)
+    return {
+        "at": [shorten_moment(row.created) for row in rows],
+        "status": [row.status.value for row in rows],
+        "commit": [write(shorten_commit(row.commit)) for row in rows],
+        "versions": [versions[_join_versions(row)] for row in rows],
+        "code": [codes[row.code] for row in rows],
+        "machine": [machines[row.machine] for row in rows],
+        "values": values,
+        "signs": signs,
     }
-    return words.get(name, f"{name} {value}")
 
 
-def _find_records(
-    names: Iterable[str], subjects: Iterable[Subject], find_report: Callable[[Row], Report | None]
-) -> dict[str, StatusRecord]:
+# Metrics --------------------------------------------------------------------------------------------------------------
+
+
+def _find_records(subjects: Sequence[Subject], find_report: Callable[[Row], Report | None]) -> dict[str, StatusRecord]:
     """Return a report's record of each metric, by name: the record says how the metric is scaled and compared.
 
     Reports are read until there is a record of each metric; a damaged report is skipped. The reports are from the
     measured rows: a row joined from several rows names one report, which lacks metrics of the other rows.
     """
     records: dict[str, StatusRecord] = {}
-    missing = set(names)
+    missing = {name for subject in subjects for row in subject.rows for name in row.values}
     for row in (row for subject in subjects for row in reversed(subject.measured)):
         if any(name in row.values and row.values[name].value is not None for name in missing):
             with suppress(StoreError):
@@ -204,31 +187,41 @@ def _find_records(
     return records
 
 
+def _list_metrics(
+    rows: Sequence[Row], newest: Sequence[Row], records: Mapping[str, StatusRecord], write: Writer
+) -> list[dict[str, Any]]:
+    """Return the metrics of all rows, each with its values in the newest rows."""
+    # The unit is that of any row: a failed value may have none.
+    units = {name: value.unit for row in rows for name, value in row.values.items() if value.unit}
+    names = dict.fromkeys(name for row in rows for name in row.values)
+    return [
+        _describe_metric(name, [row.values.get(name) for row in newest], units.get(name, ""), records.get(name), write)
+        for name in names
+    ]
+
+
 def _describe_metric(
-    name: str, unit: str, rows: Sequence[Row], record: StatusRecord | None, text: Text
+    name: str, values: Sequence[Value | None], unit: str, record: StatusRecord | None, write: Writer
 ) -> dict[str, Any]:
-    """Return a metric with its value in each row, and the notes on values that are not complete.
+    """Return a metric with its value in each row, and by the number of the row what is not complete or measured.
 
     ``record`` is a record of the metric from any report; None if there is none.
     """
-    values = [row.values.get(name) for row in rows]
-    present = {number: value for number, value in enumerate(values) if value is not None}
+    present = [(number, value) for number, value in enumerate(values) if value is not None]
+    incomplete = [(number, value) for number, value in present if value.completeness is not Completeness.COMPLETE]
     scale = _SCALES.get(unit, Scale.SI) if record is None else record.scale
     return {
         "name": name,
         "title": write_title(name),
-        "unit": text(unit),
+        "unit": write(unit),
         "scale": scale.value,
         "more": record is not None and record.comparative in (Comparative.DIFF, Comparative.DIV),
         "values": [None if value is None else value.value for value in values],
-        "incomplete": {number: note for number, value in present.items() if (note := _explain_gap(value, text))},
-        "signed": {number: [value.sign, value.value] for number, value in present.items() if value.sign},
-        "intervals": {number: [value.low, value.high] for number, value in present.items() if value.is_measured},
+        "incomplete": {number: [_name_state(value), write(value.reason)] for number, value in incomplete},
+        "signed": {number: [value.sign, value.value] for number, value in present if value.sign},
+        "intervals": {number: [value.low, value.high] for number, value in present if value.is_measured},
     }
 
 
-def _explain_gap(value: Value, text: Text) -> list[str]:
-    """Return the state of a value that is not complete, and why; nothing for a complete value."""
-    if value.completeness is Completeness.COMPLETE:
-        return []
-    return [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
+def _name_state(value: Value) -> str:
+    return value.completeness.value if value.is_applicable else "does not apply"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from ..rows import Row
 from ..series import group_by_case, join_rows
@@ -46,20 +46,21 @@ def group_rows(
         list_members: Returns the ids of the rows that a run consists of, measured or reused; by default none.
         run: Only the subjects of this run, without later rows; "" for all.
     """
-    members_by_run = lru_cache(maxsize=None)(list_members)
+    members_by_run = cache(list_members)
     subjects = []
     for case, series in group_by_case(rows).items():
         for machine, measured in _split_by_machine(series).items():
             members = members_by_run(run or measured[-1].run)
-            current = [row for row in measured if row.id in members]
-            if run:  # without later rows; without any row if the run has no row of the subject
-                measured = measured[: measured.index(current[-1]) + 1] if current else []
+            of_run = [row for row in measured if row.id in members]  # rows that it reused are among them
+            if run and not of_run:
+                continue
+            if run:
+                measured = measured[: measured.index(of_run[-1]) + 1]
             points = _join_runs(measured)
-            if current:
-                points[-1] = join_rows(current)  # the last point, with the rows that its run reused
-            if points:
-                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-                subjects.append(Subject(digest, tuple(points), tuple(measured)))
+            if of_run:
+                points[-1] = join_rows(of_run)
+            digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+            subjects.append(Subject(digest, tuple(points), tuple(measured)))
     return subjects
 
 
