@@ -100,28 +100,28 @@ class History {
 
   /** A line over the moments of measurement; a model that failed leaves a gap. */
   line(row, history, points, width) {
-    const { title } = this.metric;
-    const written = pointWriter(this.metric, points);
-    const numbers = numbersOf(points).map(({ value }) => value);
-    if (!numbers.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
+    const measured = numbersOf(points);
+    if (!measured.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
     const moments = history.at;
     const across = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
-    const up = leftAxisOf(numbers, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12, this.metric);
+    const up = leftAxisOf(measured.map(({ value }) => value), HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12, this.metric);
     const digits = new Set(moments.map((moment) => moment.slice(0, 16))).size < moments.length ? 19 : 16; // seconds only where minutes are equal
-    const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, up);
-    let [path, dots] = ["", []];
-    for (const point of numbersOf(points)) {
-      const { at, value } = point;
-      const [x, y] = [across(at), up.at(value)];
-      path += `${isNumber(points[at - 1]?.value) ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`;
-      const dot = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
-      const changed = at ? changedBetween(history, at - 1, at) : [];
-      dot.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${written(point)}`, ...changed], event.clientX, event.clientY));
-      dot.addEventListener("pointerleave", () => tip.hide());
-      dots.push(dot);
-    }
+    const root = chart(width, HISTORY_HEIGHT, this.metric.title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, up);
+    const follows = ({ at }) => isNumber(points[at - 1]?.value);
+    const path = measured.map((point) => `${follows(point) ? "L" : "M"}${across(point.at).toFixed(1)},${up.at(point.value).toFixed(1)}`).join("");
+    const written = pointWriter(this.metric, points);
+    const linesOf = (point) => [labelOf(row), `${moments[point.at]} UTC: ${written(point)}`, ...(point.at ? changedBetween(history, point.at - 1, point.at) : [])];
+    const dots = measured.map((point) => this.dot(across(point.at), up.at(point.value), linesOf(point)));
     root.append(svg("path", { class: "line", d: path }), ...dots);
-    return void this.plot.replaceChildren(root);
+    this.plot.replaceChildren(root);
+  }
+
+  /** A point of the line, with what stands in its tip. */
+  dot(x, y, lines) {
+    const node = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
+    node.addEventListener("pointermove", (event) => tip.show(lines, event.clientX, event.clientY));
+    node.addEventListener("pointerleave", () => tip.hide());
+    return node;
   }
 
   steps(history, points) {

@@ -18,7 +18,7 @@ class OneModel {
       el("button", { type: "button", class: "quiet", onclick: () => chosen.choose(-1) }, "Close"),
     );
     const status = texts.status[row];
-    const facts = ["backend", "model_type", "name", "settings", "failure", "created", "machine", "commit"].map((key) => [TITLES[key], texts[key][row]]);
+    const facts = ["backend", "model_type", "name", "settings", "failure", "created", "machine", "commit"].map((key) => [titleOf(key), texts[key][row]]);
     facts.push(["Took", quantity(texts.seconds[row], "s", "time")]);
     const peak = texts.peak_bytes[row];
     if (isNumber(peak)) facts.push(["Peak of the process", quantity(peak, "B", "iec")]);

@@ -1,18 +1,44 @@
 // The models of an audit as rows, as dashboard/page_data.py has written them, and what they are called.
 
-const TITLES = { spec: "Model", status: "Status", backend: "Backend", differing: "Settings", settings: "All settings", reason: "Reason", name: "Name", model_type: "Class", failure: "Failure", created: "Created", machine: "Machine", commit: "Commit", seconds: "Took", peak_bytes: "Peak of the process", busy: "Machine busy" };
-/** The columns in their order around the metrics; the last ones are not shown at first, and on a phone no others than its. */
-const BEFORE = ["differing", "status", "reason", "backend"];
-const AFTER = ["seconds", "peak_bytes"];
-const MORE = ["settings", "name", "model_type", "failure", "created", "machine", "commit", "busy"];
-const PHONE = ["differing", "macs", "total_params", "execution_time", "reason"];
-const NUMBERS = { seconds: ["s", "time"], peak_bytes: ["B", "iec"], busy: ["", "none"] };
-const SEARCHED = ["backend", "settings", "status", "failure", "reason", "model_type", "name"];
-
 const texts = Object.fromEntries(Object.entries(data.columns).map(([key, values]) => [key, unpacked(values)]));
 texts.reason = texts.reason.map((reason, row) => [reason, texts.flags[row] && `not plausible: ${texts.flags[row]}`].filter(Boolean).join("; "));
 const metrics = new Map(data.metrics.map((metric) => [metric.name, metric]));
 const placeOfId = new Map(data.ids.map((id, row) => [id, row]));
+
+/**
+ * The columns before and behind the metrics, in their order. Numbers have a unit and a scale. `small`: also shown on a
+ * small screen; `rare`: not shown until somebody asks for it; `isFirst` and `width` as in `Rows`.
+ */
+const BEFORE = {
+  differing: { title: "Settings", small: true, isFirst: true },
+  status: { title: "Status", isFirst: true, width: 92 },
+  reason: { title: "Reason", small: true },
+  backend: { title: "Backend", rare: new Set(texts.backend.filter((name) => name !== "unknown")).size < 2 },
+};
+const BEHIND = {
+  seconds: { title: "Took", unit: "s", scale: "time" },
+  peak_bytes: { title: "Peak of the process", unit: "B", scale: "iec" },
+  settings: { title: "All settings", rare: true },
+  name: { title: "Name", rare: true },
+  model_type: { title: "Class", rare: true },
+  failure: { title: "Failure", rare: true },
+  created: { title: "Created", rare: true },
+  machine: { title: "Machine", rare: true },
+  commit: { title: "Commit", rare: true },
+  busy: { title: "Machine busy", unit: "", scale: "none", rare: true },
+};
+const titleOf = (key) => ({ ...BEFORE, ...BEHIND })[key].title;
+/** The metrics that are shown on a small screen. */
+const SMALL = ["macs", "total_params", "execution_time"];
+/** The texts that a filter looks into. */
+const SEARCHED = ["backend", "settings", "status", "failure", "reason", "model_type", "name"];
+
+const hasValues = (values) => values.some((value) => value !== null && value !== "");
+
+function plainColumn([key, { small, rare, ...looks }]) {
+  const values = texts[key];
+  return { key, values, numeric: looks.scale !== undefined, shown: hasValues(values) && (narrow() ? Boolean(small) : !rare), ...looks };
+}
 
 /** Whether a metric has the values of one before it in every row: then the table is narrower without it. */
 function repeatsAnother({ name, values }) {
@@ -20,16 +46,13 @@ function repeatsAnother({ name, values }) {
   return before.some((metric) => metric.values.every((value, row) => value === values[row]));
 }
 
-function columnFor(key) {
-  const metric = metrics.get(key);
-  const values = metric ? metric.values : texts[key];
-  const [unit, scale] = metric ? [metric.unit, metric.scale] : (NUMBERS[key] ?? []);
-  const isOneForAll = key === "backend" && new Set(values.filter((value) => value !== "unknown")).size < 2;
-  const isShown = !isOneForAll && (narrow() ? PHONE.includes(key) : !MORE.includes(key)) && !(metric && repeatsAnother(metric));
-  return { key, metric, numeric: Boolean(metric || NUMBERS[key]), values, unit, scale, title: metric?.title ?? TITLES[key], incomplete: metric?.incomplete, signed: metric?.signed, isFirst: ["differing", "status"].includes(key), width: key === "status" ? 92 : 0, shown: isShown && values.some((value) => value !== null && value !== "") };
+function metricColumn(metric) {
+  const isRoom = !narrow() || SMALL.includes(metric.name);
+  return { ...metric, key: metric.name, metric, numeric: true, shown: isRoom && hasValues(metric.values) && !repeatsAnother(metric) };
 }
 
-const models = new Rows({ names: texts.spec, columns: [...BEFORE, ...metrics.keys(), ...AFTER, ...MORE].map(columnFor), texts: SEARCHED.map((key) => texts[key]) });
+const columns = [...Object.entries(BEFORE).map(plainColumn), ...data.metrics.map(metricColumn), ...Object.entries(BEHIND).map(plainColumn)];
+const models = new Rows({ names: texts.spec, columns, texts: SEARCHED.map((key) => texts[key]) });
 
 /** What all names begin with, up to a mark between words: on a small screen, and beside a point, it says nothing. */
 function commonStart(names) {

@@ -44,12 +44,22 @@ class Scatter {
     });
   }
 
-  /** A metric of the address; else MACs across, and up the time, or what more is better of, or the memory, or another one. */
+  /** The metric of an axis: that of the address, else MACs across, and up what costs or counts most beside them. */
   axis(name) {
-    const of = (isOne) => this.metrics.find((column) => column.metric && isOne(column));
-    const across = of(({ key }) => key === "macs") ?? this.metrics[0];
-    const up = () => of(({ scale }) => scale === "time") ?? of(({ metric }) => metric.more) ?? of(({ scale }) => scale === "iec") ?? this.metrics.find((column) => column !== across) ?? across;
-    return this.metrics.find((column) => column.key === address.get(name)) ?? (name === "x" ? across : up());
+    const asked = this.metrics.find((column) => column.key === address.get(name));
+    return asked ?? (name === "x" ? this.usualAcross() : this.usualUp());
+  }
+
+  usualAcross() {
+    return this.metrics.find(({ key }) => key === "macs") ?? this.metrics[0];
+  }
+
+  /** A time, or a metric of which more is better, or a memory, or another one than that across. */
+  usualUp() {
+    const across = this.usualAcross();
+    const kinds = [({ scale }) => scale === "time", ({ metric }) => metric.more, ({ scale }) => scale === "iec"];
+    const found = kinds.map((isOne) => this.metrics.find((column) => column.metric && isOne(column))).find(Boolean);
+    return found ?? this.metrics.find((column) => column !== across) ?? across;
   }
 
   /** Whether more of a metric is better, as the metric says. */
@@ -113,17 +123,22 @@ class Scatter {
     const picked = points.filter(({ row }) => row === chosen.row);
     const taken = points.slice(0, 500).map(({ across, up }) => [across - 5, up - 5, across + 5, up + 5]);
     taken.push(...this.best.slice(1).flatMap((point, at) => this.stair(this.best[at], point)));
-    const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
     const named = [...new Set([...picked, ...this.best, ...(points.length <= MOST_LABELS ? points : [])])];
-    for (const { row, across, up } of named.slice(0, MOST_LABELS)) {
-      const text = cut(pointName(row));
-      const wide = textWidth(text, 11);
-      const places = [[across + 9, up], [across - 9 - wide, up], [across - wide / 2, up - 13], [across - wide / 2, up + 13]].map(([left, middle]) => [left, middle - 6, left + wide, middle + 6]);
-      const place = places.find((one) => one[0] > MARGIN.left && one[2] < this.dots.place.clientWidth && isFree(one));
-      if (!place) continue;
-      taken.push(place);
-      this.dots.root.append(svg("text", { class: "point-name", x: place[0], y: place[1] + 10 }, text));
+    for (const point of named.slice(0, MOST_LABELS)) {
+      const text = cut(pointName(point.row));
+      const room = this.findRoom(point, textWidth(text, 11), taken);
+      if (!room) continue;
+      taken.push(room);
+      this.dots.root.append(svg("text", { class: "point-name", x: room[0], y: room[1] + 10 }, text));
     }
+  }
+
+  /** The first free room beside a point for a text: right, left, above, or below; undefined if there is none. */
+  findRoom({ across, up }, wide, taken) {
+    const places = [[across + 9, up], [across - 9 - wide, up], [across - wide / 2, up - 13], [across - wide / 2, up + 13]];
+    const rooms = places.map(([left, middle]) => [left, middle - 6, left + wide, middle + 6]);
+    const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
+    return rooms.find((room) => room[0] > MARGIN.left && room[2] < this.dots.place.clientWidth && isFree(room));
   }
 
   say(points, x, y) {
