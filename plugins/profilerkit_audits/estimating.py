@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,42 +68,23 @@ def estimate(audit: Audit) -> Estimate:
     """
     unstored, longest = _read_store(audit)
     pending = [case for case in unstored if not case.problem]
+    keys = {case.key for case in pending}
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
-    return Estimate(
-        audit.url,
-        seconds=_estimate_seconds(audit, pending, longest, sum(earlier) / len(earlier)) if earlier else None,
-        most_seconds=_compute_most_seconds(audit, pending),
-        based_on=len(earlier),
-        cases=_list_cases(audit, {case.key for case in pending}, longest),
-    )
-
-
-def _estimate_seconds(audit: Audit, pending: Sequence[Case], longest: Mapping[str, float], mean: float) -> float:
-    """Return how long cases will take; the mean stands for a case without an earlier row."""
-    return _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], _count_workers(audit))
-
-
-def _compute_most_seconds(audit: Audit, pending: Sequence[Case]) -> float | None:
-    """Return the longest time that the limits of cases allow, with all repeats; None if a case has no limit."""
-    runs = []
-    for case in pending:
-        if case.limits.timeout is None:
-            return None
-        tries = 1 + audit.plan.repeats if case.is_timed else 1
-        runs.append((case.is_timed, case.limits.timeout * tries))
-    return _sum_runs(runs, _count_workers(audit))
-
-
-def _list_cases(audit: Audit, pending: Collection[str], longest: Mapping[str, float]) -> list[PlannedCase]:
-    """Return all cases of a plan; ``pending`` has the keys of the cases that would run."""
-    return [
-        PlannedCase(case.spec, dict(case.settings), case.problem, case.key in pending, longest.get(case.spec))
+    limits = [case.limits.timeout for case in pending if case.limits.timeout is not None]
+    workers = audit.plan.workers or count_cores()
+    seconds = most_seconds = None
+    if earlier:
+        mean = sum(earlier) / len(earlier)
+        seconds = _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], workers)
+    if len(limits) == len(pending):
+        tries = [1 + audit.plan.repeats if case.is_timed else 1 for case in pending]
+        runs = zip(pending, limits, tries, strict=True)
+        most_seconds = _sum_runs([(case.is_timed, limit * number) for case, limit, number in runs], workers)
+    cases = [
+        PlannedCase(case.spec, dict(case.settings), case.problem, case.key in keys, longest.get(case.spec))
         for case in audit.cases.values()
     ]
-
-
-def _count_workers(audit: Audit) -> int:
-    return audit.plan.workers or count_cores()
+    return Estimate(audit.url, seconds, most_seconds, len(earlier), cases)
 
 
 def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
