@@ -100,7 +100,7 @@ def _explain_no_match(pattern: str, choice: _Choice) -> str:
     if not choice.specs and not choice.files:
         return "there is no such file or folder; paths are relative to the folder of the plan"
     nearest = f"the nearest are: {', '.join(by_likeness(pattern, choice.specs)[:5])}"
-    if not (is_in_file(pattern) or is_in_module(pattern)):
+    if not choice.files:
         return nearest
     reason = nearest if choice.specs else f"no public function or class is defined in {', '.join(choice.files[:3])}"
     return f"{reason}; Python files are read and not run, so list names that code makes one by one (specs = [...])"

@@ -114,28 +114,30 @@ def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[
 
 
 def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -> Iterator[Finding]:
-    """Yield the findings of each limit for the rows of a case, without repetitions.
+    """Yield the findings of each limit for the rows of a case, without repetitions."""
+    for limit in budget.limits:
+        yield from dict.fromkeys(_check_limit(limit, measured))
+
+
+def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:
+    """Return the findings of a limit for the rows of a case.
 
     A value that one row lacks and another row has is not missing. A limit for layers that the model does not have gives
     no finding.
     """
-    for limit in budget.limits:
-        findings: list[Finding] = []
-        errors: list[str] = []
-        has_such_layers = True
-        for row, report in measured:
-            if report is None:
-                findings.append(_fail(limit, f"nothing was computed: {row.reason}"))
-                continue
-            try:
-                findings += check(report, Budget((limit,)))
-            except UnmatchedPatternError:
-                has_such_layers = False
-            except BudgetError as error:  # the row has no such value, or no layers
-                errors.append(str(error))
-        if errors and not findings and has_such_layers:
-            findings = [_fail(limit, errors[0])]
-        yield from dict.fromkeys(findings)
+    findings: list[Finding] = []
+    errors: list[BudgetError] = []
+    for row, report in measured:
+        if report is None:
+            findings.append(_fail(limit, f"nothing was computed: {row.reason}"))
+            continue
+        try:
+            findings += check(report, Budget((limit,)))
+        except BudgetError as error:  # the row has no such value, or no such layers
+            errors.append(error)
+    if findings or any(isinstance(error, UnmatchedPatternError) for error in errors):
+        return findings
+    return [_fail(limit, str(errors[0]))]
 
 
 def _fail(limit: Limit, reason: str) -> Finding:
