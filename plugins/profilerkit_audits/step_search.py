@@ -115,6 +115,13 @@ class _Search:
         """Return the logarithms of the times of a case."""
         return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
 
+    def leave_out_short(self) -> int:
+        """Keep the newest nights of the series that are long enough; returns how many are not."""
+        long = {case: nights for case, nights in self.nights.items() if len(nights) >= MIN_NIGHTS}
+        too_short = len(self.nights) - len(long)
+        self.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
+        return too_short
+
     def order_nights(self) -> dict[str, Row]:
         """Return the nights of all models with a row of each, the oldest first."""
         rows = {run: row for nights in self.nights.values() for run, row in nights.items()}
@@ -144,27 +151,34 @@ def _make_searches(series: Mapping[CaseName, Sequence[Row]]) -> tuple[list[_Sear
     """Return the series to search for steps, and notes on the others."""
     searches: dict[tuple[str, str], _Search] = {}
     left_out: Counter[str] = Counter()
-    for case, rows in series.items():
-        for row in rows:
-            for metric, value in row.values.items():
-                if value.value is None or is_exact(metric, value):
-                    continue
-                if row.flags:
-                    left_out["of rows that are flagged as not plausible"] += 1
-                elif value.value <= 0:
-                    left_out["not above zero"] += 1
-                else:
-                    search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
-                    search.nights.setdefault(case, {})[row.run] = row
+    for case, row, metric in _list_times(series):
+        reason = _find_fault(row, metric)
+        if reason:
+            left_out[reason] += 1
+        else:
+            search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
+            search.nights.setdefault(case, {})[row.run] = row
     notes = [f"{format_count(count, 'measured value')} left out: {reason}" for reason, count in left_out.items()]
-    too_short = 0
-    for search in searches.values():
-        long = {case: nights for case, nights in search.nights.items() if len(nights) >= MIN_NIGHTS}
-        too_short += len(search.nights) - len(long)
-        search.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
+    too_short = sum(search.leave_out_short() for search in searches.values())
     if too_short:
         notes.append(f"{too_short} series of times not searched: fewer than {MIN_NIGHTS} nights on one machine")
     return [search for search in searches.values() if search.nights], notes
+
+
+def _list_times(series: Mapping[CaseName, Sequence[Row]]) -> Iterator[tuple[CaseName, Row, str]]:
+    """Yield each row of a case with each of its metrics that was measured."""
+    for case, rows in series.items():
+        for row in rows:
+            for metric, value in row.values.items():
+                if value.value is not None and not is_exact(metric, value):
+                    yield case, row, metric
+
+
+def _find_fault(row: Row, metric: str) -> str:
+    """Return why a time is not searched; empty if it is."""
+    if row.flags:
+        return "of rows that are flagged as not plausible"
+    return "not above zero" if (row[metric] or 0) <= 0 else ""
 
 
 def _explain_left_out(search: _Search, common: Mapping[str, float]) -> Iterator[str]:
