@@ -24,7 +24,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from profilerkit_audits.steps import MIN_NIGHTS, control_rate, find_share, find_splits
+from profilerkit_audits.machine_share import find_share
+from profilerkit_audits.steps import MIN_NIGHTS, control_rate, find_splits
 
 Floats = NDArray[np.float64]
 BLOCK = 5

@@ -8,18 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from platform import python_version
 from typing import Any
 
 from profilerkit.errors import FailureCode, PlanError, nearest
 from profilerkit.hooks import offers
 from profilerkit.hooks.any_backend import list_default_metrics, names_of_functions, register_for_any_backend
 from profilerkit.hooks.backends import backends
-from profilerkit.hooks.manager import list_plugins
 from profilerkit.isolation.limits import Limits
 from profilerkit.job import Job
 from profilerkit.models.opening import list_placing_arguments
@@ -28,9 +24,10 @@ from profilerkit.piping.function import Need
 from profilerkit_budgets.limits import Budget
 
 from .listing import find_specs
+from .packages import find_measuring_packages, find_versions
 from .plan import ModelEntry, Plan, errors_at
-from .plan_values import read_shape
-from .source_code import SourceCode, find_versions, read_code
+from .plan_shapes import read_shape
+from .source_code import SourceCode, read_code
 
 __all__ = ["Case", "is_run_for", "list_cases"]
 
@@ -182,10 +179,21 @@ def _read_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Cas
 
 
 def _add_code(case: Case) -> Case:
-    """Return a case with the code of its model, its packages, and the modules to import before a fork."""
+    """Return a case with the code of its model, its packages, and the modules to import before a process is forked.
+
+    If a framework survives a fork, an interpreter that has imported it is forked for its models. For every other model
+    an interpreter without a framework is forked, and the model imports its framework.
+    """
     code = read_code(case.spec, case.folder)
-    versions, warm = _find_packages(code)
-    return replace(case, code=code, versions={**case.versions, **versions}, warm=None if case.warm is None else warm)
+    used = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
+    versions = {**case.versions, **find_measuring_packages(), **dict(find_versions(code.imports))}
+    for info in used:
+        with suppress(ImportError):
+            versions |= {} if info.installed is None else info.installed()
+    warm = used[0].preload if len(used) == 1 else ()
+    if warm:
+        warm = (*warm, *code.preload)
+    return replace(case, code=code, versions=versions, warm=None if case.warm is None else warm)
 
 
 def _list_code_texts(entry: ModelEntry) -> Iterator[str]:
@@ -194,33 +202,6 @@ def _list_code_texts(entry: ModelEntry) -> Iterator[str]:
         for value in entry.matrix.get(name, ()):
             if isinstance(value, str) and (is_in_file(value) or is_in_module(value)):
                 yield value
-
-
-def _find_measuring_packages() -> dict[str, str]:
-    """Return the versions of Python and of the packages that count and measure: profilerkit and its plugins."""
-    names = {"profilerkit", *(plugin.package for plugin in list_plugins() if plugin.package)}
-    return {"python": python_version(), **{name.lower(): _read_version(name) for name in sorted(names)}}
-
-
-@lru_cache(maxsize=1000)
-def _read_version(name: str) -> str:
-    return version(name)
-
-
-def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | None]:
-    """Return the versions that a row depends on, and the modules that may be imported before a process is forked.
-
-    If a framework survives a fork, an interpreter that has imported it is forked for its models. For every other model
-    an interpreter without a framework is forked, and the model imports its framework.
-    """
-    used = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
-    versions = {**_find_measuring_packages(), **dict(find_versions(code.imports))}
-    for info in used:
-        with suppress(ImportError):
-            versions |= {} if info.installed is None else info.installed()
-    modules = used[0].preload if len(used) == 1 else ()
-    warm = (*modules, *code.preload) if modules else modules
-    return versions, warm
 
 
 def _require_computed(key: str, metrics: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from profilerkit.hooks.manager import find_offer, list_infos
 from profilerkit.isolation.interpreters import make_command
 from profilerkit.models.python_loaders import is_in_file, is_in_module, list_definitions
 
-from .source_code import find_module
+from .modules import find_module
 
 __all__ = ["Listing", "ask_loader", "find_specs", "is_pattern"]
 

@@ -1,4 +1,4 @@
-"""The values in a plan: the keys, the valid values of each, and the forms of shapes."""
+"""The values in a plan: the keys, and the valid values of each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 from profilerkit.arguments.checks import ONE_BATCH_SIZE, text
 from profilerkit.arguments.names import status_names
-from profilerkit.arguments.shape_text import shapes_of_text
-from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.hooks.offers import name_of_metric
-from profilerkit.input_shapes import parse_input_shape
 from profilerkit.models.opening import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
+
+from .plan_shapes import check_shape
 
 __all__ = [
     "LIMITS",
@@ -24,57 +23,55 @@ __all__ = [
     "check_argument",
     "check_names",
     "check_setting",
-    "check_shape",
     "check_texts",
     "find_setting",
     "list_setting_keys",
-    "list_settings",
     "read_matrix",
-    "read_shape",
     "require_known",
 ]
 
+TEXT = text("a text that is not empty")
 #: The checks of the arguments of functions.
 _CHECKS = {name: check for function in INTRINSIC for name, check in function.CHECKS.items()}
-#: The settings of a model: each takes a value or a list of values.
-_SETTINGS = ("batch_size", "input_shape", "dtype", "device", "mode", "compile", "autocast", "training", "num_threads")
-#: The key for several shapes.
-_SHAPES = "input_shapes"
+#: The checks of settings: the checks of arguments, with these exceptions.
+_SETTING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **_CHECKS,
+    "batch_size": ONE_BATCH_SIZE,
+    "dtype": TEXT,
+    "input_shape": check_shape,
+}
+#: The keys of the settings of a model: each takes a value or a list of values, but a shape, which is a list itself.
+_SETTINGS = (
+    *("batch_size", "input_shape", "input_shapes", "dtype", "device", "mode", "compile", "autocast", "training"),
+    "num_threads",
+)
 #: How often and how long times are measured: one value for all models, or for a model.
 SAMPLING = ("max_seconds", "num_iters", "warmup", "min_samples", "relative_precision", "confidence")
 #: The limits of each process.
 LIMITS = ("timeout", "memory", "max_threads")
 #: The measurements of a model, and how it is loaded.
 SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
-TEXT = text("a text that is not empty")
 #: Arguments of ``audit``, which are options of the command and not keys of a plan.
 _ARGUMENTS = ("store", "engine", "rerun", "address")
 #: How many keys a message names.
 _NAMED = 8
 
 
-def list_settings() -> tuple[str, ...]:
-    """Return the settings, with the arguments by which plugins replace the profiled model, such as a mesh."""
-    return *_SETTINGS, *list_placing_arguments()
-
-
 def list_setting_keys() -> tuple[str, ...]:
-    """Return the keys under which a plan may have the settings."""
-    return *list_settings(), _SHAPES
+    """Return the keys of settings, with the arguments by which plugins replace the profiled model, such as a mesh."""
+    return *_SETTINGS, *list_placing_arguments()
 
 
 def find_setting(key: str) -> str:
     """Return the setting that stands under a key."""
-    return "input_shape" if key == _SHAPES else key
+    return "input_shape" if key == "input_shapes" else key
 
 
 def read_matrix(content: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Return the values of each setting that a model has: its cases are their product."""
-    if "input_shape" in content and _SHAPES in content:
-        raise ArgumentError(f"input_shape and {_SHAPES} are the same setting; give one of them")
-    shape_key = _SHAPES if _SHAPES in content else "input_shape"
-    keys = {setting: shape_key if setting == "input_shape" else setting for setting in list_settings()}
-    return {setting: _read_values(key, content[key]) for setting, key in keys.items() if key in content}
+    if "input_shape" in content and "input_shapes" in content:
+        raise ArgumentError("input_shape and input_shapes are the same setting; give one of them")
+    return {find_setting(key): _read_values(key, content[key]) for key in list_setting_keys() if key in content}
 
 
 def _read_values(key: str, entry: Any) -> tuple[Any, ...]:
@@ -127,72 +124,3 @@ def _suggest_keys(key: str, keys: tuple[str, ...], what: str) -> str:
     if likely is None:
         return f"a {what} has {', '.join(keys[:_NAMED])}"
     return f"did you mean {likely!r}? a {what} has, nearest first: {', '.join(by_likeness(key, keys)[:_NAMED])}"
-
-
-# Shapes of inputs -----------------------------------------------------------------------------------------------------
-#
-# A text of the command line, "3,32,32", becomes the equal list or table of TOML, so that both are the same case. This
-# is the stored form; the form for `profilerkit.profile` is made from the stored form when a case is run.
-
-
-def check_shape(name: str, value: Any) -> Any:
-    """Return a shape in the stored form; raise `ArgumentError` for an invalid shape."""
-    stored = _parse_texts(value)
-    parse_input_shape(read_shape(stored))
-    return stored
-
-
-def _parse_texts(value: Any) -> Any:
-    """Return a shape with lists and tables for texts: ``[3, 32, 32]`` for "3,32,32"."""
-    texts = [value] if isinstance(value, str) else value
-    are_texts = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
-    if not are_texts or not texts:
-        return value
-    try:
-        shapes = shapes_of_text(texts)
-    except ArgumentError as error:
-        raise ArgumentError(f"input_shape: {error}; or a list, [3, 224, 224]") from None
-    if isinstance(shapes, Mapping):
-        return {name: _list_sizes(shape) for name, shape in shapes.items()}
-    lists = [_list_sizes(shape) for shape in shapes]
-    return lists if len(lists) > 1 else lists[0]
-
-
-def _list_sizes(shape: tuple[Any, ...]) -> Any:
-    """Return a shape as TOML has it: a list, or a table if a text names the dtype too."""
-    if len(shape) == 2 and isinstance(shape[1], str):
-        sizes, dtype = shape
-        return {"shape": list(sizes), "dtype": dtype}
-    return list(shape)
-
-
-def read_shape(value: Any) -> Any:
-    """Return a shape in the stored form as `profile` takes it: ``{shape = [128], dtype = "int64"}`` has a dtype."""
-    if isinstance(value, Mapping):
-        is_one = "shape" in value and value.keys() <= {"shape", "dtype"}
-        if is_one and isinstance(value.get("dtype", ""), str):  # else two inputs have these names
-            sizes = _read_sizes(value["shape"])
-            return (sizes, value["dtype"]) if "dtype" in value else sizes
-        return {name: read_shape(shape) for name, shape in value.items()}
-    if isinstance(value, (list, tuple)):
-        return tuple(value) if all(map(_is_size, value)) else [read_shape(shape) for shape in value]
-    return value
-
-
-def _read_sizes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, (list, tuple)) or not all(map(_is_size, value)):
-        raise ArgumentError(f"input_shape: shape = {shown(value)} is no list of sizes; write {{shape = [128]}}")
-    return tuple(value)
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-#: The checks of settings: the checks of arguments, with these exceptions.
-_SETTING_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    **_CHECKS,
-    "batch_size": ONE_BATCH_SIZE,
-    "dtype": TEXT,
-    "input_shape": check_shape,
-}

@@ -3,10 +3,6 @@
 A key of a row has a digest of the files and the versions of the packages, so that a changed model is measured again and
 an unchanged one is not. Imports are read from the syntax. Modules imported by a function, such as
 ``importlib.import_module``, imports of a compiled module, and files that code reads are not found.
-
-An installed package has a version, which identifies its code. A module's code is the model's own code if no version
-identifies it: the module lies in the user's folder, on ``PYTHONPATH``, or in a package that is installed in editable
-form, whose code changes under one version.
 """
 
 from __future__ import annotations
@@ -14,15 +10,12 @@ from __future__ import annotations
 import ast
 import glob
 import hashlib
-import importlib.util
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
+from importlib.machinery import SOURCE_SUFFIXES
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +23,9 @@ from typing import NamedTuple
 from profilerkit.models.loaders import list_accepting
 from profilerkit.models.python_loaders import is_in_file, is_in_module, parse_python
 
-__all__ = ["Module", "SourceCode", "find_module", "find_own_module", "find_versions", "read_code"]
+from .modules import Module, find_own_module
+
+__all__ = ["SourceCode", "read_code"]
 
 
 @dataclass(frozen=True)
@@ -169,92 +164,3 @@ def _digest_saved(path: Path) -> str:
 def _digest_file(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
-
-
-class Module(NamedTuple):
-    """The file of a module, and the folder that it is imported from."""
-
-    file: Path
-    folder: Path
-
-
-#: How the file of a module ends, in the order in which Python looks.
-_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)
-
-
-def find_module(name: str, folder: Path) -> Path | None:
-    """Return the file of a module in a folder, or of an installed module; None if there is none."""
-    local = _find_local(name, folder)
-    if local is not None:
-        return local
-    root = _find_root(name.partition(".")[0])
-    return None if root is None else _find_local(name, root)
-
-
-def find_own_module(name: str, folder: Path) -> Module | None:
-    """Return a module in a folder, or an installed module whose code no version identifies; None for others."""
-    local = _find_local(name, folder)
-    if local is not None:
-        return Module(local, folder)
-    top = name.partition(".")[0]
-    if top in sys.stdlib_module_names or _has_version(top):
-        return None
-    root = _find_root(top)
-    file = None if root is None else _find_local(name, root)
-    return None if root is None or file is None else Module(file, root)
-
-
-def _find_local(name: str, folder: Path) -> Path | None:
-    """Return the file of a module in a folder, the first that Python finds; None if there is none."""
-    if not name:
-        return None
-    path = folder.joinpath(*name.split("."))
-    bases = (path / "__init__", path)  # a package comes before a module of its name
-    files = (base.with_name(f"{base.name}{suffix}") for base in bases for suffix in _SUFFIXES)
-    return next(filter(Path.is_file, files), None)
-
-
-def _find_root(top: str) -> Path | None:
-    """Return the folder that a module is imported from; nothing is imported for a name without a dot."""
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # a module that is there already, and does not say from where
-        return None
-    if spec is None:
-        return None
-    places = [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
-    return Path(places[0]).parent if places else None
-
-
-@lru_cache(maxsize=1000)
-def _has_version(top: str) -> bool:
-    """Return whether a package's version identifies a module's code: the package is installed, not in editable form.
-
-    The version of profilerkit counts, too: it is part of every key.
-    """
-    names = _find_distributions().get(top, [])
-    return "profilerkit" in names or (bool(names) and not any(map(_is_editable, names)))
-
-
-def _is_editable(package: str) -> bool:
-    origin = distribution(package).read_text("direct_url.json")
-    return origin is not None and bool(json.loads(origin).get("dir_info", {}).get("editable"))
-
-
-@lru_cache(maxsize=1)
-def _find_distributions() -> dict[str, list[str]]:
-    return dict(packages_distributions())
-
-
-@lru_cache(maxsize=1000)
-def find_versions(modules: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return the installed packages that modules belong to, with their versions; sorted by name.
-
-    A module of no installed package is left out: it is in the standard library, or it does not exist.
-    """
-    versions = {}
-    for module in modules:
-        for name in _find_distributions().get(module, [module]):
-            with suppress(PackageNotFoundError):
-                versions[name.lower()] = version(name)
-    return tuple(sorted(versions.items()))

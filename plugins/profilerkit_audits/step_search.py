@@ -1,6 +1,6 @@
 """Steps in the times of models, each series without the common change of all models of a night.
 
-Times are compared within one kind of machine. The common change of a night (`steps.find_share` of the distances of all
+Times are compared within one kind of machine. The common change of a night (`find_share` of the distances of all
 models from their own medians) is subtracted from each series and searched for steps itself: such a step belongs to the
 machine, or to code that all models share, and not to a model.
 """
@@ -19,10 +19,11 @@ import numpy as np
 from profilerkit.count_text import format_count
 from profilerkit.render.grids import Grid
 
+from .machine_share import find_share
 from .moments import shorten_moment
 from .rows import Row
 from .series import CaseName, is_exact
-from .steps import MIN_NIGHTS, find_share, find_splits
+from .steps import MIN_NIGHTS, find_splits
 
 __all__ = ["Step", "draw_steps", "search_steps"]
 

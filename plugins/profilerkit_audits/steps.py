@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MIN_NIGHTS", "Split", "control_rate", "estimate_correlation", "find_share", "find_splits"]
+__all__ = ["MIN_NIGHTS", "Split", "control_rate", "estimate_correlation", "find_splits", "find_usual_distance"]
 
 #: A step needs this many nights on each side.
 MIN_SIZE = 3
@@ -111,8 +111,8 @@ def estimate_correlation(values: Sequence[float] | Floats) -> float:
     if count < 2 * _FAR[0]:
         return 0.0
     distances = range(_FAR[0], min(_FAR[1], count // 2) + 1)
-    far = float(np.median([_find_usual_distance(series, nights) for nights in distances]))
-    near = _find_usual_distance(series, 1)
+    far = float(np.median([find_usual_distance(series, nights) for nights in distances]))
+    near = find_usual_distance(series, 1)
     correlation = 1.0 - (near / far) ** 2 if far else 0.0
     return min(correlation, _MOST_CORRELATION) if correlation > _TOLD / np.sqrt(count) else 0.0
 
@@ -127,7 +127,7 @@ def _remove_plain_steps(series: Floats) -> Floats:
         return series
     levels = np.median(np.lib.stride_tricks.sliding_window_view(series, MIN_SIZE), axis=1)
     steps = levels[MIN_SIZE:] - levels[:-MIN_SIZE]
-    least = _PLAIN * _find_usual_distance(series, 1)
+    least = _PLAIN * find_usual_distance(series, 1)
     ends = {0, len(series)}
     for _ in range(_FEW):
         largest = int(np.abs(steps).argmax())
@@ -139,7 +139,8 @@ def _remove_plain_steps(series: Floats) -> Floats:
     return np.concatenate([part - np.median(part) for part in parts])
 
 
-def _find_usual_distance(series: Floats, nights: int) -> float:
+def find_usual_distance(series: Floats, nights: int) -> float:
+    """Return the median distance of two values that are so many nights apart."""
     return float(np.median(np.abs(series[nights:] - series[:-nights])))
 
 
@@ -199,45 +200,3 @@ def _estimate_p(part: Floats, generator: np.random.Generator, correlation: float
         drawn += size
         size = _AT_ONCE
     return (exceeding + 1) / (drawn + 1)
-
-
-# The machine's share of a night --------------------------------------------------------------------------------------
-
-#: So many of the steadiest models weigh the same.
-EQUALS = 3
-#: The least change: a change of zero would have an infinite weight.
-_LEAST_CHANGE = float(np.finfo(float).tiny) ** 0.5
-
-
-def find_share(deviations: Floats) -> Floats:
-    """Return the common change of the models in each night: the weighted median; nan for a night without models.
-
-    ``deviations`` has a row for each model: the distance of each night from the model's own level, nan if the model was
-    not measured. Steady models weigh most, because a plain median brings the noise of unsteady models into the series
-    of steady models. The weight of a model is the inverse of its usual change from night to night, and the three
-    steadiest weigh the same, so that no single model stands for the machine.
-
-    >>> find_share(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [9.0, -9.0, 9.0]])).tolist()
-    [0.0, 1.0, 0.0]
-    """
-    weights = _weigh(deviations)
-    order = np.argsort(deviations, axis=0)  # of the models in each night; nan comes last
-    ordered = np.take_along_axis(deviations, order, axis=0)
-    weights_up_to = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
-    first_beyond_half = (weights_up_to >= weights_up_to[-1] / 2).argmax(axis=0)
-    nights = np.arange(deviations.shape[1])
-    share: Floats = ordered[first_beyond_half, nights]
-    return share
-
-
-def _weigh(deviations: Floats) -> Floats:
-    """Return the weight of each model; equal weights if no model changes from night to night."""
-    rows = [row[~np.isnan(row)] for row in deviations]
-    changes = np.array([_find_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
-    finite = np.sort(changes[np.isfinite(changes)])
-    if not len(finite):
-        return np.ones(len(changes))
-    of_steadiest = float(finite[min(EQUALS, len(finite)) - 1])  # of the last model with the same weight
-    least = max(of_steadiest, _LEAST_CHANGE)
-    weights: Floats = 1.0 / np.maximum(changes, least)
-    return weights

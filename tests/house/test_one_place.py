@@ -160,12 +160,11 @@ def test_no_property_has_a_lock() -> None:
 
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
-    "profilerkit_audits/cases.py": {"_read_version"},  # takes nothing
     "profilerkit_audits/hiding.py": {"_read_secrets", "_compile_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
-    # names and paths, at most 1000
-    "profilerkit_audits/source_code.py": {"_find_distributions", "_find_imports", "_has_version", "find_versions"},
+    "profilerkit_audits/packages.py": {"_find_distributions", "has_version", "find_versions"},  # names, at most 1000
+    "profilerkit_audits/source_code.py": {"_find_imports"},  # names and paths, at most 1000
     "profilerkit/times/conditions.py": {"_name_process"},  # the number of this process
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing

@@ -17,7 +17,7 @@ from profilerkit_audits import Plan
 from profilerkit_audits.cases import list_cases
 from profilerkit_audits.listing import find_specs
 from profilerkit_audits.local_engine import State, may_go, may_start
-from profilerkit_audits.plan_values import check_shape, read_shape
+from profilerkit_audits.plan_shapes import check_shape, read_shape
 
 LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
 

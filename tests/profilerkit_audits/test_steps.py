@@ -11,7 +11,8 @@ from stores import noisy
 
 pytest.importorskip("scipy")
 
-from profilerkit_audits.steps import control_rate, estimate_correlation, find_share, find_splits
+from profilerkit_audits.machine_share import find_share
+from profilerkit_audits.steps import control_rate, estimate_correlation, find_splits
 
 pytestmark = pytest.mark.heavy
 

@@ -69,12 +69,11 @@ def make_page_data(
 def _make_writer(private: bool) -> Writer:
     """Return a function that writes a text in a line, without what is private unless the page is."""
 
-    @cache
     def write(text: str) -> str:
         line = " ".join(text.split())
         return visible(line if private else hide_text(line))
 
-    return write
+    return cache(write)
 
 
 def _join_versions(row: Row) -> str:
