@@ -14,13 +14,17 @@ from .constants import Constant, Use
 
 __all__ = ["ExportedModule", "Role"]
 
-#: The metadata key of the list of the module's tensors, a line of this list, and the beginning of the names of weights
-#: that the exporter's quantization has put in the place of parameters.
+#: The metadata key of the list of the module's tensors.
 _SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
-_TENSOR, _FROZEN = re.compile(r"^(\w+): (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE), "_frozen_param"
-#: The metadata key of the operator of torch that a node is a part of, and the name of a parameter in this text:
+#: A line of this list: the argument of the exported program, its role, and the name of the tensor.
+_TENSOR = re.compile(r"^(\w+): (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE)
+#: The metadata key of the operator of torch that a node is a part of:
 #: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
-_TORCH_OPERATOR, _TORCH_PARAMETER = "pkg.torch.onnx.fx_node", re.compile(r"%(p_\w+)")
+_TORCH_OPERATOR = "pkg.torch.onnx.fx_node"
+#: An argument of the exported program in this text that is a parameter.
+_TORCH_PARAMETER = re.compile(r"%(p_\w+)")
+#: The beginning of the names of weights that the exporter's quantization has put in the place of parameters.
+_FROZEN = "_frozen_param"
 #: Names of constants that the exporter has computed, maybe from a parameter.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
 #: Names of results of operators of torch that only move the elements of a parameter or a buffer.
@@ -35,24 +39,18 @@ class Role(Enum):
 
 
 class ExportedModule:
-    """The module that a model was exported from; of a model that is not torch's, no role is told.
-
-    A parameter has moved if it is no constant, and if no operator of torch with nodes in the graph reads it: then an
-    operator that moves its elements may have given it a name in the file.
-    """
+    """The module that a model was exported from; of a model that is not torch's, no role is told."""
 
     def __init__(self, model: ModelProto, constants: Iterable[Constant]) -> None:
-        self._roles: dict[str, Role] = {}
-        missing: set[str] = set()
+        entries = (*model.metadata_props, *model.graph.metadata_props)
+        tensors = _TENSOR.findall("\n".join(entry.value for entry in entries if entry.key == _SIGNATURE))
+        self._roles = {name: Role(role) for _, role, name in tensors}
         names = {constant.name for constant in constants}
-        for entry in (*model.metadata_props, *model.graph.metadata_props):
-            for argument, role, name in _TENSOR.findall(entry.value) if entry.key == _SIGNATURE else ():
-                self._roles[name] = Role(role)
-                if self._roles[name] is Role.PARAMETER and name not in names:
-                    missing.add(argument)
-        for node in model.graph.node if missing else ():
-            missing -= _list_torch_parameters(node)
-        self._has_moved_parameter = bool(missing)
+        parameters = {name: argument for argument, _, name in tensors if self._roles[name] is Role.PARAMETER}
+        missing = {argument for name, argument in parameters.items() if name not in names}
+        #: Whether a parameter is no constant of the file, and no operator of torch reads it whose nodes are in the
+        #: graph: then an operator that moves its elements may have given it a name in the file.
+        self._has_moved_parameter = bool(missing and missing.difference(*map(_list_torch_parameters, model.graph.node)))
 
     def tell_role(self, constant: Constant) -> Role | None:
         """Return the role of a floating-point constant; None if the exporter does not tell it."""
@@ -66,9 +64,8 @@ class ExportedModule:
             return False
         if _COMPUTED.fullmatch(name):
             return True
-        if not self._roles or not name.isidentifier():
-            return False
-        return not (self._has_moved_parameter and _MOVED.fullmatch(name))  # "sin", "zeros_1": an operator's result
+        is_result = bool(self._roles) and name.isidentifier()  # of an operator: "sin", "zeros_1"
+        return is_result and not (self._has_moved_parameter and _MOVED.fullmatch(name))
 
 
 def _list_torch_parameters(node: NodeProto) -> set[str]:

@@ -22,40 +22,33 @@ def read_names(model: ModelProto) -> list[tuple[Scope, ...]]:
     from a second call of its sibling ``/block/convolution`` by the weights: the weights that the sibling reads, or
     weights with the names of their layers. Without weights nothing tells: ``relu`` and ``relu_1`` are one layer.
     """
-    scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
-    paths = {scope: list(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}
-    weights = _find_weights(model, scopes, paths)
-    owners = add_outer([tensor.name.rpartition(".")[0] for tensor in model.graph.initializer])
-    around = {}
-    for scope, nested in paths.items():
-        around[scope] = tuple([_split_number(path, weights, owners) for path in nested])
-    return [around[scope] for scope in scopes]
+    paths = [list(nest_scopes(node.name.lstrip("/").split("/")[:-1])) for node in model.graph.node]
+    weights = _find_weights(model, paths)
+    named = add_outer(tensor.name.rpartition(".")[0] for tensor in model.graph.initializer)
+    calls = {path: _read_call(path, weights, named) for path in weights}
+    return [tuple([calls[path] for path in nested]) for nested in paths]
 
 
-def _find_weights(
-    model: ModelProto, scopes: Iterable[str], paths: Mapping[str, Sequence[str]]
-) -> Mapping[str, Set[str]]:
+def _find_weights(model: ModelProto, paths: Iterable[Sequence[str]]) -> Mapping[str, Set[str]]:
     """Return the weights of two or more dimensions that the nodes inside each path read.
 
-    ``scopes`` has the scope of each node, and ``paths`` has the paths around each scope. A weight that is read in
-    several places may have a copy for each.
+    ``paths`` has the paths around each node. A weight that is read in several places may have a copy for each.
     """
     originals = {tensor.name: tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
-    read: defaultdict[str, set[str]] = defaultdict(set)
-    for node, scope in zip(model.graph.node, scopes, strict=True):
+    weights: defaultdict[str, set[str]] = defaultdict(set)
+    for node, nested in zip(model.graph.node, paths, strict=True):
         names = {originals[name] for name in node.input if name in originals}
         if node.op_type == "Identity":
             originals.update((node.output[0], name) for name in names)
-        for path in paths[scope]:
-            read[path] |= names
-    return read
+        for path in nested:
+            weights[path] |= names
+    return weights
 
 
-def _split_number(path: str, weights: Mapping[str, Set[str]], owners: Container[str]) -> Scope:
-    """Return the call that a path stands for; ``owners`` are the layers named in weights, and the layers around."""
+def _read_call(path: str, weights: Mapping[str, Set[str]], named: Container[str]) -> Scope:
+    """Return the call that a path stands for; ``named`` are the layers in the names of weights, and those around."""
     numbered = re.fullmatch(r"(.+)_(\d+)", path)
-    if numbered is None or numbered[1] not in weights or path in owners:
+    if numbered is None or numbered[1] not in weights or path in named:
         return Scope(path)
-    if weights[path] and weights[path].isdisjoint(weights[numbered[1]]):
-        return Scope(path)
-    return Scope(numbered[1], int(numbered[2]))
+    has_own_weights = weights[path] and weights[path].isdisjoint(weights[numbered[1]])
+    return Scope(path) if has_own_weights else Scope(numbered[1], int(numbered[2]))

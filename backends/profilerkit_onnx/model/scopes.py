@@ -44,13 +44,15 @@ def find_scopes(model: ModelProto) -> Scopes:
     in_metadata = list(map(read_layers, nodes))
     name = find_name(model, in_metadata)
     if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
-        around_nodes = list(map(_drop_model, in_metadata))
+        around_nodes = list(map(_list_calls, in_metadata))
         return Scopes(_count_calls(nodes, around_nodes, in_metadata), _read_types(name, in_metadata, around_nodes))
     if model.producer_name == _FROM_KERAS:
         around_nodes = find_keras_layers(nodes)
-        return Scopes([(ROOT, *calls) for calls in around_nodes], _derive_types(name, model, around_nodes))
-    around_nodes = read_names(model)
-    return Scopes(_count_calls(nodes, around_nodes, in_metadata), _derive_types(name, model, around_nodes))
+        chains = [(ROOT, *calls) for calls in around_nodes]
+    else:
+        around_nodes = read_names(model)
+        chains = _count_calls(nodes, around_nodes, in_metadata)
+    return Scopes(chains, _derive_types(name, model, around_nodes))
 
 
 def _count_calls(
@@ -66,8 +68,8 @@ def _count_calls(
     return chains
 
 
-def _drop_model(layers: NodeLayers) -> Calls:
-    """Return layers as their metadata has them, each once, without the model itself."""
+def _list_calls(layers: NodeLayers) -> Calls:
+    """Return the layers around a node by its metadata, each once, without the model itself."""
     return tuple(Scope(path) for path in dict.fromkeys(layers.paths) if path and is_path(path))
 
 
