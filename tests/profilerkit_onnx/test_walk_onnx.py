@@ -363,6 +363,19 @@ def test_a_scan_over_samples_is_refused() -> None:
     assert said in report.status("flops").missing[0]
 
 
+def test_attributes_of_a_function_reach_the_graphs_inside_it() -> None:
+    """A kernel of 2 x 2 meets 8 x 8 numbers at each second place in both directions: 4 * 4 times."""
+    convolution = helper.make_node("Conv", ["a", "w"], ["c"])
+    convolution.attribute.add(name="strides", ref_attr_name="steps", type=AttributeProto.INTS)
+    branches = {f"{name}_branch": make_graph([convolution], [], ["c"]) for name in ("then", "else")}
+    body = [helper.make_node("If", ["yes"], ["b"], **branches)]
+    imports = [helper.make_opsetid("", 22)]
+    function = helper.make_function("mine", "Shrink", ["a", "w", "yes"], ["b"], body, imports, ["steps"])
+    call = helper.make_node("Shrink", ["x", "w", "yes"], ["y"], domain="mine", steps=[2, 2])
+    x, weights = np.ones((1, 1, 8, 8), F), {"w": np.ones((1, 1, 2, 2), F), "yes": np.asarray(True)}
+    assert trace_graph(make_model([call], {"x": x}, weights, functions=[function]), x=x).macs == 16 * 4
+
+
 # Constants and sizes --------------------------------------------------------------------------------------------------
 
 

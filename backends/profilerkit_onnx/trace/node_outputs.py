@@ -11,8 +11,9 @@ from onnx import FunctionProto, NodeProto, TypeProto
 from ..costs import is_known
 from ..model.nodes import name_operator
 from ..model.types import STANDARD, read_dims, tensor_type
-from .definitions import Definition, infer
+from .definitions import Definition
 from .folding import fold, is_random, is_shape_operator, read_array
+from .inference import infer
 from .values import Value
 
 __all__ = ["Declarations", "make_outputs"]
@@ -44,17 +45,28 @@ def make_outputs(
     """Return the outputs of a node, with numbers of their own; raise `UnfitError` for inputs that do not fit it."""
     if node.op_type == "Constant" and node.domain in STANDARD:
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
+    read = [value for value in inputs if value is not None]
+    follows_from_file = _may_be_stored(node, inputs, definition)
+    is_stored = follows_from_file and all(value.is_stored for value in read)
+    is_constant = follows_from_file and all(value.constant for value in read)
+    from_inputs = not is_shape_operator(node) and any(value.from_inputs for value in read)
     types = infer(node, inputs, definition, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
-    source = _find_source(node, inputs, definition)
     outputs = []
-    for name, inferred, array in zip(node.output, types, arrays, strict=True):
-        if inferred is not None and array is not None:
-            inferred = tensor_type(inferred.tensor_type.elem_type, array.shape)
-        constant = source.is_constant or (array is not None and not source.from_inputs)
-        value = Value(next(numbers), inferred or TypeProto(), constant, array, *source[1:])
+    for name, kind, array in zip(node.output, types, arrays, strict=True):
+        if kind is not None and array is not None:
+            kind = tensor_type(kind.tensor_type.elem_type, array.shape)
+        is_known_before = is_constant or (array is not None and not from_inputs)
+        value = Value(next(numbers), kind or TypeProto(), is_known_before, array, from_inputs, is_stored)
         outputs.append(_complete(value, declared, name) if value.shape is None and name in declared.types else value)
     return outputs
+
+
+def _may_be_stored(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> bool:
+    """Return whether the outputs follow from the file if all inputs do: an unknown operator may be random."""
+    has_input = any(value is not None for value in inputs)
+    is_defined = definition is not None or is_known(name_operator(node))
+    return has_input and is_defined and not is_random(node, inputs)
 
 
 def _complete(value: Value, declared: Declarations, name: str) -> Value:
@@ -65,26 +77,6 @@ def _complete(value: Value, declared: Declarations, name: str) -> Value:
     """
     as_declared = replace(value, type=_bind_sizes(declared.types[name], declared.sizes))
     return as_declared if not value.is_typed or as_declared.shape is not None else value
-
-
-class _Source(NamedTuple):
-    """The origin of the elements of a node's outputs, in the attributes of `Value` of the same names."""
-
-    is_constant: bool
-    from_inputs: bool
-    is_stored: bool
-
-
-def _find_source(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> _Source:
-    """Return the origin of the outputs of a node: the origins of all its inputs together."""
-    values = list(filter(None, inputs))
-    is_stored = bool(values) and all(value.is_stored for value in values)
-    if is_stored:  # an unknown operator may be random
-        is_defined = definition is not None or is_known(name_operator(node))
-        is_stored = is_defined and not is_random(node, inputs)
-    is_constant = is_stored and all(value.constant for value in values)
-    from_inputs = any(value.from_inputs for value in values) and not is_shape_operator(node)
-    return _Source(is_constant, from_inputs, is_stored)
 
 
 def _bind_sizes(declared: TypeProto, sizes: Mapping[str, int]) -> TypeProto:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
+from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
@@ -22,7 +21,9 @@ from profilerkit.trace.records import LayerCall
 
 from ..model.constants import list_constants
 from ..model.declared_inputs import list_declared, name_sizes
-from ..model.nodes import list_inner_graphs, list_nodes
+from ..model.layer_settings import read_settings
+from ..model.node_ids import name_nodes
+from ..model.nodes import list_nodes
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
 from ..model.uncounted_weights import describe_uncounted
@@ -38,8 +39,6 @@ _FORMAT = GraphFormat(
     "shapes inferred along the graph",
     views=("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"),
 )
-#: Attributes of convolutions and poolings that tables of layers show.
-_SETTINGS = ("kernel_shape", "strides", "dilations", "group")
 
 
 def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk] = Walk) -> ModelTrace:
@@ -68,8 +67,8 @@ def _trace_call(
             weights,
             _FORMAT,
             notes=describe_constants(walk.constants),
-            names=_name_nodes(model.graph, Counter()),
-            settings=_read_settings(model.graph.node, scopes.paths),
+            names=name_nodes(model.graph),
+            settings=read_settings(model.graph.node, scopes.paths),
         )
     except Exception as error:  # whatever a damaged file leads to
         calls: dict[str, list[LayerCall]] = {}
@@ -122,40 +121,3 @@ def _make_input(number: int, tensor: Any, declared: TypeProto, kinds: str) -> Va
     is_known = dtype.kind in kinds and math.prod(tensor.shape) <= LARGEST
     kind = tensor_type(helper.np_dtype_to_tensor_dtype(dtype), tuple(tensor.shape))
     return Value(number, kind, array=np.asarray(tensor) if is_known else None, from_inputs=is_known)
-
-
-def _read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str, str]:
-    """Return the settings of layers by their paths, as "kernel_shape=(3, 3), strides=(2, 2)".
-
-    ``paths`` has the layer of each node. A layer of several nodes with different settings has none here.
-    """
-    written: dict[str, set[str]] = {}
-    for node, path in zip(nodes, paths, strict=True):
-        settings = []
-        for attribute in node.attribute:
-            if attribute.name in _SETTINGS:
-                value = helper.get_attribute_value(attribute)
-                value = value if isinstance(value, (int, float, bytes)) else tuple(value)
-                settings.append(f"{attribute.name}={value!r}")
-        if settings:
-            written.setdefault(path, set()).add(", ".join(settings))
-    return {path: min(texts) for path, texts in written.items() if len(texts) == 1}
-
-
-def _name_nodes(graph: GraphProto, numbers: Counter[str]) -> list[tuple[str, str]]:
-    """Return the name of a graph, and the id of each node in Model Explorer: its name, or "node".
-
-    A name that occurs before in the graph gets a number. ``numbers`` are the last ones of all graphs so far: they go on
-    from one graph inside another.
-    """
-    graph_name = graph.name if graph.HasField("name") else "<main>"
-    ids: dict[tuple[str, str], None] = {}
-    for node in graph.node:
-        name = node_id = node.name or "node"
-        while (graph_name, node_id) in ids:
-            numbers[name] += 1
-            node_id = f"{name}_{numbers[name]}"
-        ids[graph_name, node_id] = None
-        for inner in list_inner_graphs(node):
-            _name_nodes(inner, numbers)
-    return list(ids)

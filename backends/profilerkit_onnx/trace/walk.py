@@ -20,8 +20,9 @@ from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
-from .definitions import Definition, fill_body, find_body, find_definition
+from .definitions import Definition, find_definition
 from .folding import read_array
+from .function_bodies import fill_body, find_body
 from .node_outputs import Declarations, make_outputs
 from .pricing import may_be_masked, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
