@@ -17,41 +17,24 @@ __all__ = ["count_turns"]
 _MOST = 1000
 
 
-class _Body(NamedTuple):
-    """The names of the inputs and the outputs of the body of a loop.
+class _Condition(NamedTuple):
+    """The part of the body of a loop that computes its condition, in all turns.
 
     Attributes:
-        number: The number of the turn.
-        goes_in: The condition among the inputs.
-        comes_out: The condition among the outputs.
-        returned: The output for each carried value, by the name of the input for this value.
+        number: The input of the body for the number of the turn.
+        before: The input for the condition.
+        after: The output for the condition.
+        nodes: The nodes that compute it.
+        carried: The outputs for the carried values that these nodes read, by the inputs for these values.
+        outer: The names of the values from around the loop that they read.
     """
 
     number: str
-    goes_in: str
-    comes_out: str
-    returned: Mapping[str, str]
-
-    @classmethod
-    def read(cls, graph: GraphProto) -> _Body:
-        """Return the names of a body."""
-        number, goes_in, *carried = (formal.name for formal in graph.input)
-        comes_out, *results = (result.name for result in graph.output)
-        return cls(number, goes_in, comes_out, dict(zip(carried, results, strict=False)))
-
-
-class _Needed(NamedTuple):
-    """The sources of the condition of a loop, in all turns.
-
-    Attributes:
-        nodes: The nodes of the body that compute the condition.
-        carried: The carried values that these nodes read, by the names of the body's inputs.
-        outer: The names of the values from around the loop.
-    """
-
-    nodes: list[NodeProto]
-    carried: list[str]
-    outer: list[str]
+    before: str
+    after: str
+    nodes: Sequence[NodeProto]
+    carried: Mapping[str, str]
+    outer: Sequence[str]
 
 
 def count_turns(
@@ -70,32 +53,35 @@ def count_turns(
         values: The values around the loop, and the constants of the body.
         opsets: The version of each operator set.
     """
-    body = _Body.read(graph)
-    needed = _find_needed(graph, body)
-    if needed is None:
+    condition = _find_condition(graph)
+    if condition is None:
         return None
-    first_turn = {**values, **dict(zip(body.returned, begins, strict=True))}
+    formals = [formal.name for formal in graph.input][2:]
+    first_turn = {**values, **dict(zip(formals, begins, strict=True))}
     feeds: dict[str, Array] = {}
-    for name in (*needed.outer, *needed.carried):
+    for name in (*condition.outer, *condition.carried):
         value = first_turn.get(name)
         if value is None or value.array is None:
             return None
         feeds[name] = value.array
     try:
-        return _run_turns(body, needed, feeds, limit, opsets)
+        return _run_turns(condition, feeds, limit, opsets)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks: then the number is not known
         return None
 
 
-def _find_needed(graph: GraphProto, body: _Body) -> _Needed | None:
-    """Return the sources of the condition of a loop, in all turns.
+def _find_condition(graph: GraphProto) -> _Condition | None:
+    """Return the part of a body that computes its condition.
 
     None if one of its operators holds graphs, is not the standard's, or differs from run to run.
     """
+    number, before, *formals = (formal.name for formal in graph.input)
+    after, *results = (result.name for result in graph.output)
+    returned = dict(zip(formals, results, strict=False))
     makers = {output: node for node in graph.node for output in node.output if output}
-    waiting, seen = [body.comes_out], dict[str, None]()
+    waiting, seen = [after], dict[str, None]()
     while waiting:
         name = waiting.pop()
         if name in seen:
@@ -105,32 +91,32 @@ def _find_needed(graph: GraphProto, body: _Body) -> _Needed | None:
             if not is_repeatable(makers[name]):
                 return None
             waiting += filter(None, makers[name].input)
-        elif name in body.returned:  # the turn before has made it
-            waiting.append(body.returned[name])
+        elif name in returned:  # the turn before has made it
+            waiting.append(returned[name])
     nodes = [node for node in graph.node if not seen.keys().isdisjoint(node.output)]
-    read = [name for name in seen if name not in makers and name not in (body.number, body.goes_in)]
-    carried = [name for name in read if name in body.returned]
-    return _Needed(nodes, carried, [name for name in read if name not in body.returned])
+    carried = {name: returned[name] for name in seen if name in returned}
+    outer = [name for name in seen if name not in (*makers, *returned, number, before)]
+    return _Condition(number, before, after, nodes, carried, outer)
 
 
 def _run_turns(
-    body: _Body, needed: _Needed, feeds: dict[str, Array], limit: int | None, opsets: Mapping[str, int]
+    condition: _Condition, feeds: dict[str, Array], limit: int | None, opsets: Mapping[str, int]
 ) -> int | None:
     """Return after which turn the condition is false; None if that takes too many turns.
 
     ``feeds`` are the values that the first turn reads.
     """
-    returned = [body.comes_out, *(body.returned[name] for name in needed.carried)]
+    returned = [condition.after, *condition.carried.values()]
     results = [f"{name}.after{index}" for index, name in enumerate(returned)]
     # A body may return an input as it is; in a model, the output of a graph needs another name.
     renamed = [helper.make_node("Identity", [name], [result]) for name, result in zip(returned, results, strict=True)]
-    inputs = sorted({body.number, body.goes_in, *feeds})
-    turn = make_evaluator([*needed.nodes, *renamed], inputs, results, opsets.get("", 1))
+    inputs = sorted({condition.number, condition.before, *feeds})
+    turn = make_evaluator([*condition.nodes, *renamed], inputs, results, opsets.get("", 1))
     most = _MOST if limit is None else min(_MOST, limit)
     for number in range(most):
-        counted = {body.number: np.asarray(number, np.int64), body.goes_in: np.asarray(True)}
-        condition, *after = turn.run(None, {**feeds, **counted})
-        feeds.update(zip(needed.carried, map(np.asarray, after), strict=True))
-        if not np.all(condition):
+        own = {condition.number: np.asarray(number, np.int64), condition.before: np.asarray(True)}
+        goes_on, *after = turn.run(None, {**feeds, **own})
+        feeds.update(zip(condition.carried, map(np.asarray, after), strict=True))
+        if not np.all(goes_on):
             return number + 1
     return most if most == limit else None
