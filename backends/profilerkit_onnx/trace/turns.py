@@ -114,8 +114,8 @@ def _run_turns(
     turn = make_evaluator([*condition.nodes, *renamed], inputs, results, opsets.get("", 1))
     most = _MOST if limit is None else min(_MOST, limit)
     for number in range(most):
-        own = {condition.number: np.asarray(number, np.int64), condition.before: np.asarray(True)}
-        goes_on, *after = turn.run(None, {**feeds, **own})
+        of_turn = {condition.number: np.asarray(number, np.int64), condition.before: np.asarray(True)}
+        goes_on, *after = turn.run(None, {**feeds, **of_turn})
         feeds.update(zip(condition.carried, map(np.asarray, after), strict=True))
         if not np.all(goes_on):
             return number + 1
