@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .node_calls import Node
@@ -33,6 +34,27 @@ class BackwardFrame(Frame):
     ended: bool = False
     node: Node | None = None
     repeats: Counter[int] = field(default_factory=Counter)
+
+    def begin_node(self, node: Node | None, call: Call | None) -> None:
+        """Note the node that runs now, and the call that it belongs to."""
+        self.node, self.call, self.ended = node, call, False
+        self.repeats.clear()
+
+    def find_repeated(self, layer: int, calls: Sequence[Call]) -> Call | None:
+        """Return the call of a layer that the running node repeats, among all its calls; None if it was not called.
+
+        A node that runs layers repeats the calls that began after the node was made, in their order. Any other node
+        needs a tensor that was made before it: the nearest call is the last call of the layer before the node.
+        """
+        if self.node is None or not calls:
+            return None
+        number = self.node.number
+        before = [call for call in calls if call.first_node <= number]
+        later = calls[len(before) :]
+        if self.node.runs_layers and later:
+            self.repeats[layer] += 1
+            return later[: self.repeats[layer]][-1]
+        return (before or calls)[-1]
 
 
 class Frames:

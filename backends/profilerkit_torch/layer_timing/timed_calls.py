@@ -5,13 +5,14 @@ Measuring adds to the time of a call: the amount, and whether it is taken out, i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import walk_outwards
 
-__all__ = ["Call", "CallSeconds", "Elapsed", "Overhead", "TimedRun", "sum_inner_calls"]
+__all__ = ["Call", "CallSeconds", "Elapsed", "Overhead", "TimedRun", "TimedRuns", "sum_inner_calls"]
 
 
 @dataclass(slots=True)
@@ -160,6 +161,38 @@ class TimedRun:
             if path in self.calls_by_path:
                 return self.calls_by_path[path][-1]
         return self.calls[0]
+
+
+class TimedRuns:
+    """The passes of a model, of which the last are kept.
+
+    Args:
+        keep: How many are kept.
+        overhead: The seconds that measuring adds.
+    """
+
+    def __init__(self, keep: int, overhead: Overhead) -> None:
+        self.kept: deque[TimedRun] = deque(maxlen=keep)
+        #: How many passes have begun, those included that are not kept.
+        self.begun = 0
+        self._overhead = overhead
+
+    def begin_call(self, path: str, outer: Call | None, first_node: int) -> Call:
+        """Return a new call; an outermost call begins a new pass if it calls the whole model or no pass is open.
+
+        A pass is open while it consists only of calls of layers: further calls may belong to it.
+        """
+        last = self.kept[-1] if self.kept else None
+        is_open = last is not None and not (last.is_whole or last.has_backward)
+        if last is None or (outer is None and (path == "" or not is_open)):
+            last = TimedRun(path == "", self._overhead)
+            self.kept.append(last)
+            self.begun += 1
+        return last.add(path, outer, first_node)
+
+    def has_made(self, number: int) -> bool:
+        """Return whether a node of the graph was made in a pass that is kept."""
+        return any(number in made for run in reversed(self.kept) for made in run.node_numbers)
 
 
 class CallSeconds(NamedTuple):

@@ -8,7 +8,6 @@ calls inside.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -16,9 +15,10 @@ from typing import Any, TypeAlias
 from profilerkit.backend_kit.call_stack import CallStack
 
 from .calls_under_way import BackwardFrame, Frames
-from .clocks import EventClock, HostClock, Moments
+from .clocks import EventClock, HostClock
+from .moments import Moments
 from .node_calls import Accumulation, Change, Node, Span
-from .timed_calls import Call, Overhead, TimedRun
+from .timed_calls import Call, Overhead, TimedRuns
 
 __all__ = ["Event", "Kind", "Timeline"]
 
@@ -58,16 +58,13 @@ class Timeline:
         clock: HostClock | EventClock,
         keep: int = 100,
     ) -> None:
-        self.runs: deque[TimedRun] = deque(maxlen=keep)
-        #: How many passes have begun, those included that are not kept.
-        self.begun = 0
+        self.runs: TimedRuns = TimedRuns(keep, overhead or Overhead())
         #: Whether the gradients of a pass may have gradients, whose time is not known.
         self.has_second_gradients = False
         #: The outermost call that runs, or ran last.
         self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
-        self._overhead = overhead or Overhead()
         self._frames = Frames()
         self._moments = Moments(clock)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
@@ -75,7 +72,7 @@ class Timeline:
             Kind.LEAVE: self._leave,
             Kind.STARTS: self._start_node,
             Kind.ENDS: self._end_node,
-            Kind.OVER: self._end_backward,
+            Kind.OVER: lambda subject, task: self._frames.end_backward(task),
             Kind.SKIP: lambda subject, number: self._moments.drop_elapsed(),
             Kind.FORGET: self._forget_backward,
             Kind.GRAPH: self._note_graph,
@@ -93,16 +90,16 @@ class Timeline:
         """Convert the moments so far to seconds and give these to their calls."""
         self._moments.settle(goes_on=bool(self._frames))
 
-    def is_followed(self, number: int) -> bool:
-        """Return whether a node of the graph was made in a pass that is kept."""
-        return any(number in made for run in reversed(self.runs) for made in run.node_numbers)
-
     # Calls of layers -----------------------------------------------------------------------------------------------
 
     def _enter(self, index: int, number: int) -> None:
         """Begin a call; in a backward pass it is a call of the forward pass that a checkpoint repeats."""
         backward, outer = self._frames.backward, self._frames.call
-        call = self._begin_call(index, outer, number) if backward is None else self._repeat_call(index, backward)
+        if backward is None:
+            self._stack.begin(self._layers[index])
+            call: Call | None = self.runs.begin_call(self._stack.current, outer, number)
+        else:
+            call = self._find_repeated(index, backward, outer)
         if call is not None:
             call.get_elapsed(backward is not None).calls += 1
         if outer is not None:
@@ -112,35 +109,12 @@ class Timeline:
         self._frames.begin_call(call)
         self._mark(number)
 
-    def _begin_call(self, index: int, outer: Call | None, number: int) -> Call:
-        """Return a new call; an outermost call begins a new pass if it calls the whole model or no pass is open."""
-        self._stack.begin(self._layers[index])
-        is_whole = self._stack.current == ""
-        if outer is None and (is_whole or not self._is_run_open()):
-            self.runs.append(TimedRun(is_whole, self._overhead))
-            self.begun += 1
-        return self.runs[-1].add(self._stack.current, outer, number)
-
-    def _is_run_open(self) -> bool:
-        """Return whether the last pass consists only of calls of layers, so that further calls may belong to it."""
-        return bool(self.runs) and not (self.runs[-1].is_whole or self.runs[-1].has_backward)
-
-    def _repeat_call(self, index: int, backward: BackwardFrame) -> Call | None:
-        """Return the call that a checkpoint repeats; a layer that the pass did not call belongs to the running call.
-
-        A node that runs layers repeats the calls that began after the node was made, in their order. Any other node
-        needs a tensor that was made before it: the nearest call is the last call of the layer before the node.
-        """
-        running, node = self._frames.call, backward.node
-        if running is None or node is None:
-            return running
+    def _find_repeated(self, index: int, backward: BackwardFrame, running: Call | None) -> Call | None:
+        """Return the call that is repeated; a layer that its pass did not call belongs to the running call."""
+        if running is None:
+            return None
         calls = running.run.list_calls(self._stack.paths[id(self._layers[index])])
-        before = [call for call in calls if call.first_node <= node.number]
-        later = calls[len(before) :]
-        if node.runs_layers and later:
-            backward.repeats[index] += 1
-            return later[: backward.repeats[index]][-1]
-        return (before or calls or [running])[-1]
+        return backward.find_repeated(index, calls) or running
 
     def _leave(self, raised: bool, number: int) -> None:
         left = self._frames.end_call()
@@ -166,13 +140,11 @@ class Timeline:
 
     def _start_node(self, subject: Node | Accumulation | None, task: int) -> None:
         frame = self._frames.go_on_backward(task)
-        frame.node = subject if isinstance(subject, Node) else None
-        frame.repeats.clear()
         call = self._find_call(subject, frame.call)
         is_elsewhere = frame.call is not None and (call is None or call.outermost is not frame.call.outermost)
         if frame.ended and is_elsewhere:
             self._moments.drop_elapsed()  # unseen nodes may have taken that time
-        frame.call, frame.ended = call, False
+        frame.begin_node(subject if isinstance(subject, Node) else None, call)
         if call is not None:
             call.run.has_backward = True
             call.backward.hooks += 1
@@ -181,19 +153,14 @@ class Timeline:
         """Return the call of a node that begins after a node of the running call; None if no call is known."""
         if not isinstance(subject, Accumulation):
             return None if subject is None else subject.call
-        if running is not None:
-            return running.run.find_last_call(subject.paths)
-        last_run = self.runs[-1] if self.runs else None
-        return last_run.find_last_call(subject.paths) if last_run is not None and last_run.calls else None
+        run = running.run if running is not None else next(reversed(self.runs.kept), None)
+        return None if run is None else run.find_last_call(subject.paths)
 
     def _end_node(self, subject: Any, task: int) -> None:
         frame = self._frames.go_on_backward(task)
         frame.ended = True
         if frame.call is not None:
             frame.call.backward.hooks += 1
-
-    def _end_backward(self, subject: Any, task: int) -> None:
-        self._frames.end_backward(task)
 
     def _forget_backward(self, subject: Any, number: int) -> None:
         for frame in self._frames.drop_backward():

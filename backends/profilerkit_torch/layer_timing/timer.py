@@ -83,7 +83,7 @@ class TorchLayerTimer(LayerTimer):
         self._overhead = self._calibrate() if overhead is None and clock is None else overhead
         self._recorder = CallRecorder(self.clock, self._forget_failed_passes, self._hook_graph)
         self._timeline = Timeline(self.layers, self._overhead, self.clock, keep)
-        self._hooks = GraphHooks(self._recorder.events.append, self.clock.read, self._timeline.is_followed)
+        self._hooks = GraphHooks(self._recorder.events.append, self.clock.read, self._timeline.runs.has_made)
         self._active: ExitStack | None = None
 
     def __enter__(self) -> TorchLayerTimer:
@@ -136,7 +136,7 @@ class TorchLayerTimer(LayerTimer):
         """Return the passes so far that have not failed."""
         self._work_off()
         self._timeline.settle()
-        return [run for run in self._timeline.runs if run.calls and not run.failed]
+        return [run for run in self._timeline.runs.kept if run.calls and not run.failed]
 
     @property
     def has_second_gradients(self) -> bool:
@@ -146,7 +146,7 @@ class TorchLayerTimer(LayerTimer):
     def count_begun(self) -> int:
         """Return how many passes have begun so far, those included that are not kept."""
         self._work_off()
-        return self._timeline.begun
+        return self._timeline.runs.begun
 
     def _calibrate(self) -> Overhead | None:
         with apart():

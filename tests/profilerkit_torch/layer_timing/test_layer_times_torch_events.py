@@ -37,7 +37,7 @@ def seconds(run: TimedRun) -> dict[tuple[str, int], tuple[float, float]]:
 def test_a_time_is_never_nothing_because_of_what_is_taken_out() -> None:
     """Of the root's 1 second 2 + 3 cannot have been added: it keeps it, and nothing is taken out of it."""
     events = ((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 1, 0), (Kind.LEAVE, False, 9, 0), (Kind.LEAVE, False, 9, 0))
-    (run,) = follow_events(*events, overhead=Overhead(inside=2, outside=3)).runs
+    (run,) = follow_events(*events, overhead=Overhead(inside=2, outside=3)).runs.kept
     assert seconds(run) == {("", 0): (1, 0), ("a", 0): (6, 0)}
     assert [
         (item.is_doubtful, item.extra_seconds, item.taken_out) for item in (call.forward for call in run.calls)
@@ -58,7 +58,7 @@ def test_nodes_belong_to_the_call_in_which_they_were_made() -> None:
     assert span is not None
     owners = [owner.path for owner in map(span.find_owner, (5, 6, 7, 8, 9, 1000)) if owner]
     assert owners == ["", "", "a", "a", "", ""]
-    assert [timeline.is_followed(number) for number in (4, 5, 8, 9)] == [False, True, True, False]
+    assert [timeline.runs.has_made(number) for number in (4, 5, 8, 9)] == [False, True, True, False]
 
 
 def test_a_gradient_is_added_for_the_layer_that_owns_the_weight() -> None:
@@ -68,18 +68,18 @@ def test_a_gradient_is_added_for_the_layer_that_owns_the_weight() -> None:
     for moment, paths in enumerate([("b",), ("b.a",), ("c.d", "b"), ()]):
         timeline.advance([(Kind.STARTS, Accumulation(paths), 10 * moment, 1)])
     timeline.advance([(Kind.ENDS, None, 40, 1), (Kind.OVER, None, 41, 1)])
-    (run,) = timeline.runs
+    (run,) = timeline.runs.kept
     assert seconds(run) == {("", 0): (0, 11), ("b", 0): (0, 30)}
 
 
 def test_a_gradient_that_is_added_before_any_pass_is_nobodys() -> None:
     timeline = follow_events((Kind.STARTS, Accumulation(("a",)), 0, 1), (Kind.OVER, None, 5, 1))
-    assert list(timeline.runs) == []
+    assert list(timeline.runs.kept) == []
 
 
 def test_a_backward_pass_that_raised_inside_a_call_ends_with_it() -> None:
     timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 1, 0))
-    (first,) = timeline.runs
+    (first,) = timeline.runs.kept
     timeline.advance(
         [
             (Kind.ENTER, ROOT, 10, 0),
@@ -89,14 +89,14 @@ def test_a_backward_pass_that_raised_inside_a_call_ends_with_it() -> None:
             (Kind.LEAVE, False, 25, 0),
         ]
     )
-    assert [seconds(run) for run in timeline.runs] == [{("", 0): (1, 3)}, {("", 0): (1, 0)}, {("", 0): (5, 0)}]
+    assert [seconds(run) for run in timeline.runs.kept] == [{("", 0): (1, 3)}, {("", 0): (1, 0)}, {("", 0): (5, 0)}]
 
 
 def test_backward_passes_inside_one_another() -> None:
     """The inner one is over without a word where it raises; the outer one's next node says so."""
     timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
     timeline.advance([(Kind.LEAVE, False, 0, 0)])
-    (run,) = timeline.runs
+    (run,) = timeline.runs.kept
     whole, inner = run.calls
     timeline.advance(
         [
@@ -114,7 +114,7 @@ def test_backward_passes_inside_one_another() -> None:
 
 def test_a_layer_run_in_a_backward_pass_that_the_pass_never_called() -> None:
     timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 0, 0))
-    (run,) = timeline.runs
+    (run,) = timeline.runs.kept
     timeline.advance(
         [
             (Kind.STARTS, Node(run.calls[0], 0), 0, 1),
@@ -146,7 +146,7 @@ def test_which_call_a_checkpoint_makes_again(node: int, made: bool, expected: li
     for number in (10, 20, 30):
         timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
     timeline.advance([(Kind.LEAVE, False, 0, 40)])
-    (run,) = timeline.runs
+    (run,) = timeline.runs.kept
     timeline.advance([(Kind.STARTS, Node(run.calls[0], node, made), 0, 1)])
     for moment in (0, 1000):
         timeline.advance([(Kind.ENTER, FIRST, moment, 50), (Kind.LEAVE, False, moment + 1, 50)])
@@ -161,7 +161,7 @@ def test_every_node_that_runs_layers_begins_at_its_first() -> None:
     for number in (10, 20):
         timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
     timeline.advance([(Kind.LEAVE, False, 0, 40)])
-    (run,) = timeline.runs
+    (run,) = timeline.runs.kept
     for moment, node in ((0, 15), (10, 5)):
         timeline.advance(
             [
@@ -176,7 +176,7 @@ def test_every_node_that_runs_layers_begins_at_its_first() -> None:
 
 
 def test_an_end_without_a_beginning_is_nothing() -> None:
-    assert list(follow_events((Kind.LEAVE, False, 0, 0)).runs) == []
+    assert list(follow_events((Kind.LEAVE, False, 0, 0)).runs.kept) == []
 
 
 def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
