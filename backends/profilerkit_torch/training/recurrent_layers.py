@@ -1,8 +1,7 @@
 """Recurrent layers in a training step: two operators, forward and backward, by layer and direction.
 
 Torch decomposes such a layer into time steps. On meta tensors it also multiplies the input step by step, while its CPU
-kernel multiplies all steps at once. Here the formulas give the work, and the CPU kernel determines the memory
-(``aten/src/ATen/native/RNN.cpp``). A tensor with all time steps is called a sequence.
+kernel multiplies all steps at once. Here the formulas give the work, and the CPU kernel determines the memory.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
-from profilerkit.costs import Cost, recurrent
+from profilerkit.costs import recurrent
 from profilerkit.process.restoring import restored
 
 from ..compat.autograd import is_asked_for
@@ -25,6 +25,7 @@ from ..compat.tensors import stands_in
 from ..trace.inference_pass import below_autograd
 from ..trace.pass_errors import Refusal
 from ..trace.recurrent_outputs import RECURRENT
+from .recurrent_sizes import Direction, count_most_elements, count_states, price_gradients
 from .training_recorder import TrainingRecorder
 
 __all__ = ["RECURRENT_FUNCTIONS", "run_recurrent", "without_onednn"]
@@ -32,10 +33,6 @@ __all__ = ["RECURRENT_FUNCTIONS", "run_recurrent", "without_onednn"]
 _onednn: Any = torch.backends.mkldnn
 #: The kinds of layers by the functions that run them.
 RECURRENT_FUNCTIONS: dict[Any, str] = {getattr(torch, kind): kind for kind in recurrent.GATES}
-#: How many sequences of hidden units the steps keep beside their outputs. A GRU: its gates, the part of the new gate
-#: that was multiplied by the reset gate, the new gate, and its difference to the state. An LSTM: its gates, its cells
-#: and their tanh.
-_KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
 
 
 def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *arguments: Any) -> Any:
@@ -44,48 +41,28 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
         return None
     weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
     sequence = x.transpose(0, 1).contiguous() if batch_first else x
-    directions = 2 if is_bidirectional else 1
     states = hx if kind == "lstm" else (hx,)
-    parts = _Parts(recorder, kind, has_biases, states, weights, len(weights) // (layers * directions))
+    directions = iter(_divide(states, weights, len(weights) // states[0].shape[0]))
     last_states: list[Sequence[torch.Tensor]] = []
+    run: Any = _Direction.apply
     for layer in range(layers):
         if layer and dropout and is_training:
             sequence = F.dropout(sequence, dropout)
-        sequence = parts.run(range(layer * directions, (layer + 1) * directions), sequence, last_states)
+        outputs = []
+        for tensors in islice(directions, 2 if is_bidirectional else 1):
+            output, *last = run(recorder, kind, has_biases, sequence, *tensors)
+            outputs.append(output)
+            last_states.append(last)
+        sequence = torch.cat(outputs, -1) if is_bidirectional else outputs[0]
     finals = map(torch.cat, zip(*last_states, strict=True))
     return (sequence.transpose(0, 1) if batch_first else sequence, *finals)
 
 
-class _Parts(NamedTuple):
-    """The directions of recurrent layers, one after the other, with their first states and weights.
-
-    Attributes:
-        recorder: Records their operators.
-        kind: The kind of the layers, as in `RECURRENT_FUNCTIONS`.
-        has_biases: Whether they have biases beside their matrices.
-        states: The first states of all directions, for each state of a cell.
-        weights: The weights of all directions.
-        weights_in_one: The number of weights of a direction.
-    """
-
-    recorder: TrainingRecorder
-    kind: str
-    has_biases: bool
-    states: Sequence[torch.Tensor]
-    weights: Sequence[torch.Tensor]
-    weights_in_one: int
-
-    def run(self, indices: range, sequence: torch.Tensor, last_states: list[Sequence[torch.Tensor]]) -> torch.Tensor:
-        """Return the output of the directions of one layer, and add their last states to a list."""
-        outputs = []
-        for index in indices:
-            states = [state[index : index + 1] for state in self.states]
-            weights = self.weights[index * self.weights_in_one : (index + 1) * self.weights_in_one]
-            run: Any = _Direction.apply
-            output, *last = run(self.recorder, self.kind, self.has_biases, sequence, *states, *weights)
-            outputs.append(output)
-            last_states.append(last)
-        return torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
+def _divide(states: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], size: int) -> Iterator[list[torch.Tensor]]:
+    """Yield the first states and the weights of each direction of each layer, which has so many weights."""
+    for index in range(len(weights) // size):
+        first_states = [state[index : index + 1] for state in states]
+        yield [*first_states, *weights[index * size : (index + 1) * size]]
 
 
 def _has_formula(kind: str, x: Any, hx: Any, arguments: Any) -> bool:
@@ -99,12 +76,12 @@ def _has_formula(kind: str, x: Any, hx: Any, arguments: Any) -> bool:
 
 
 class _Direction(torch.autograd.Function):
-    """One direction of one layer over (steps, samples, features)."""
+    """One direction of one layer over (steps, samples, features); its first states come first in ``tensors``."""
 
     @staticmethod
     def forward(ctx: Any, recorder: TrainingRecorder, kind: str, has_biases: bool, x: Any, *tensors: Any) -> Any:
-        states = tensors[: _count_states(kind)]
-        sizes = ctx.sizes = _Sizes(kind, has_biases, x.shape, states[0].shape[-1], states[-1].shape[-1])
+        states = tensors[: count_states(kind)]
+        sizes = ctx.sizes = Direction(kind, has_biases, x.shape, states[0].shape[-1], states[-1].shape[-1])
         ctx.recorder = recorder
         ctx.memory = recorder.hold(x, sizes.for_backward)
         products = recorder.hold(x, sizes.gates)  # of the input; alive until the last step
@@ -123,11 +100,11 @@ class _Direction(torch.autograd.Function):
         with disable_dispatch_modes():
             results = _differentiate(sizes, inputs, needs, gradients)
         elements = [0 if result is None else result.numel() for result in results]
-        inside = max(0, _count_most_elements(sizes, elements) - sum(elements))
+        inside = max(0, count_most_elements(sizes, elements) - sum(elements))
         ctx.memory = None
         recorder.record_gradients(
             f"{sizes.kind}_backward",
-            _price_gradients(sizes, inputs, needs),
+            price_gradients(sizes, inputs, needs),
             (*inputs, *gradients),
             results,
             inside * inputs[0].element_size(),
@@ -135,53 +112,15 @@ class _Direction(torch.autograd.Function):
         return None, None, None, *results
 
 
-class _Sizes(NamedTuple):
-    """The sizes of a call of one direction of a layer.
-
-    Attributes:
-        kind: The kind of the layer, as in `RECURRENT_FUNCTIONS`.
-        has_biases: Whether it has biases beside its matrices.
-        shape: The shape of its input: steps, samples, features.
-        out: The numbers in a step's output for each sample: as many as there are units, or the projection's size.
-        units: The hidden units.
-    """
-
-    kind: str
-    has_biases: bool
-    shape: torch.Size
-    out: int
-    units: int
-
-    @property
-    def positions(self) -> int:
-        """Steps times samples."""
-        return self.shape[0] * self.shape[1]
-
-    @property
-    def gates(self) -> int:
-        """The elements of the gates of all steps."""
-        return self.positions * self.units * recurrent.GATES[self.kind]
-
-    @property
-    def for_backward(self) -> int:
-        """The elements that are kept for the backward pass: the outputs of all steps, and the values before them."""
-        sequences = _KEPT_SEQUENCES[self.kind] + (self.out != self.units)  # the input of a projection is kept too
-        return self.positions * (self.units * sequences + self.out)
-
-
-def _count_states(kind: str) -> int:
-    return 2 if kind == "lstm" else 1
-
-
-def _run(sizes: _Sizes, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
+def _run(sizes: Direction, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
     """Return the output and the last states of a direction of a layer, as torch computes them."""
-    count = _count_states(sizes.kind)
+    count = count_states(sizes.kind)
     hx = tensors[:count] if sizes.kind == "lstm" else tensors[0]
     return getattr(torch, sizes.kind)(x, hx, tensors[count:], sizes.has_biases, 1, 0.0, True, False, False)
 
 
 def _differentiate(
-    sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool], gradients: Sequence[torch.Tensor]
+    sizes: Direction, inputs: Sequence[torch.Tensor], needs: Sequence[bool], gradients: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
     """Return the gradient by each input, None if it is not needed; on real tensors the layer runs once more."""
     if stands_in(inputs[0]):
@@ -198,41 +137,3 @@ def without_onednn() -> Iterator[None]:
     with restored(partial(_onednn.set_flags, _onednn.enabled)):
         _onednn.set_flags(False)
         yield
-
-
-# The cost and memory of the gradients of a direction ------------------------------------------------------------------
-
-
-def _count_most_elements(sizes: _Sizes, results: Sequence[int]) -> int:
-    """Return the most elements alive in the backward pass, beside the inputs and without the output's gradient.
-
-    There are four moments: the first step back, when all kept tensors are still alive; the second step, whose gradients
-    of the weights are added to the first step's in new tensors; when the gradients of the gates of all steps are joined
-    in one tensor; and when the gradients by the input and its matrix are made of the joined tensor.
-    """
-    steps, output = sizes.shape[0], sizes.positions * sizes.out
-    by_hidden = sum(results[1 + _count_states(sizes.kind) :][1::2])
-    first_step = sizes.for_backward + by_hidden
-    second_step = sizes.for_backward * (steps - 1) // steps + by_hidden * (3 if steps > 1 else 1)
-    joined = 2 * sizes.gates + by_hidden - output
-    last = sizes.gates + sum(results) - output
-    return max(max(first_step, second_step) + output // steps, joined, last)
-
-
-def _price_gradients(sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> Cost:
-    """Return the cost of the gradients that are needed; a gradient by the state at the last step back may not be."""
-    first = 1 + _count_states(sizes.kind)
-    weights = list(zip(inputs[first:], needs[first:], strict=True))
-    matrices = [(weight.numel(), is_needed) for weight, is_needed in weights if weight.dim() == 2]
-    (by_input, _), (by_state, _), *_ = matrices
-    unwanted = sizes.positions * sum(elements for elements, is_needed in matrices if not is_needed)
-    unwanted += 0 if needs[0] else sizes.positions * by_input
-    unwanted += 0 if needs[1] else sizes.shape[1] * by_state
-    return recurrent.layers_gradient(
-        sizes.kind,
-        sizes.positions,
-        sum(elements for elements, _ in matrices),
-        sum(weight.numel() for weight, is_needed in weights if weight.dim() == 1 and is_needed),
-        sizes.units,
-        unwanted_macs=unwanted,
-    )
