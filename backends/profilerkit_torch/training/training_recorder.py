@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
 from .node_memory import NodeMemory
+from .step_peak import StepPeak
 from .trained_layers import TrainedLayers
 
 __all__ = ["TrainingRecorder"]
@@ -44,15 +45,11 @@ class TrainingRecorder(Recorder):
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
-        #: The most bytes alive so far, -1 before the first operator, and their bytes by use.
-        self._peak_bytes = -1
-        self._peak_parts: dict[str, int] = {}
+        self._peak = StepPeak(self.live)
         #: The bytes alive after the step.
         self._left_bytes: int | None = None
-        #: The arguments of a multiplication that is a product of a gradient, while it is recorded.
-        self._gradient_product: Any = None
-        #: The number of scores to which torch adds a mask that costs nothing, while the attention is recorded.
-        self._masked_scores = 0
+        #: Returns the cost of the operator that is recorded, if its own formula does not.
+        self._price: Callable[[OpRecord, Any], Cost] | None = None
         self._node_memory = NodeMemory(self.live, self.operators)
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
@@ -68,11 +65,15 @@ class TrainingRecorder(Recorder):
     @contextmanager
     def leave_out_mask(self, scores: int) -> Iterator[None]:
         """Record attention without the addition of its mask to so many scores."""
-        self._masked_scores = scores
+
+        def price(operator: OpRecord, result: Any) -> Cost:
+            return without_mask(operator.operator, Cost(operator.macs, operator.flops), scores)
+
+        self._price = price
         try:
             yield
         finally:
-            self._masked_scores = 0
+            self._price = None
 
     def hold(self, like: torch.Tensor, elements: int) -> torch.Tensor:
         """Return a tensor of so many elements and the dtype of another tensor; its bytes live as long as it does."""
@@ -94,13 +95,7 @@ class TrainingRecorder(Recorder):
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline, with the bytes at its peak by use."""
-        peak_parts = self._peak_parts or self.live.parts  # without any operator only the inputs are alive
-        parts = {name: peak_parts.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
-        freed = -peak_parts.get("weights", 0)  # of weights that others have replaced, which the forward pass has made
-        for name in ("activations", "other", "gradients"):
-            taken = min(freed, parts[name])
-            parts[name] -= taken
-            freed -= taken
+        parts = self._peak.divide()
         return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -114,32 +109,28 @@ class TrainingRecorder(Recorder):
             return super()._dispatch(func, args, kwargs)
         if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
             return self._run_view(OperatorCall(_DETACH, args, {}))  # as torch without a mode: a sparse gradient
-        self._gradient_product = args if is_gradient_product(func, args, node) else None
+        outer_price = self._price
+        if is_gradient_product(func, args, node):
+            self._price = lambda operator, result: price_gradient_product(args, result)
         func = self._node_memory.begin_operator(node, func, args)
         try:
             with layers.work_for(*layers.find_maker(node)):
                 return super()._dispatch(func, args, kwargs)
         finally:
-            self._gradient_product = None
+            self._price = outer_price
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
-        operator = plan.operator
-        if self._gradient_product is not None:
-            plan = _price_anew(plan, price_gradient_product(self._gradient_product, result))
-        elif self._masked_scores:
-            cost = Cost(operator.macs, operator.flops)
-            plan = _price_anew(plan, without_mask(operator.operator, cost, self._masked_scores))
+        if self._price is not None:
+            cost = self._price(plan.operator, result)
+            operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
+            plan = msgspec.structs.replace(plan, operator=operator)
         super()._record_run(plan, result, call, reads)
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         super()._record(operator, reads, bytes_inside)
         if self._node_memory.most_alive is not None:
             self.live_bytes[-1] = min(self.live_bytes[-1], self._node_memory.most_alive)
-        alive = self.live_bytes[-1]
-        if alive > self._peak_bytes:
-            self._peak_bytes = alive
-            self._peak_parts = dict(self.live.parts)
-            self._peak_parts["other"] = self._peak_parts.get("other", 0) + alive - self.live.total
+        self._peak.note(self.live_bytes[-1])
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
         """Note the node at which a layer with a formula begins."""
@@ -156,12 +147,6 @@ class TrainingRecorder(Recorder):
         if to_differentiate and self.phase == "forward" and not self._covered:
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
-
-
-def _price_anew(plan: Plan, cost: Cost) -> Plan:
-    """Return the plan of an operator with another cost."""
-    operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
-    return msgspec.structs.replace(plan, operator=operator)
 
 
 def _has_formula(module: nn.Module) -> bool:
