@@ -6,7 +6,7 @@ While a mode is active, torch makes new tensors in some nodes that write in plac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -29,17 +29,27 @@ _INTO_ZEROS = {
         *(("scatter", "src"), ("scatter_add", "default"), ("masked_scatter", "default")),
     )
 }
-#: By the name of a node and one of its first operators: a number of gradients, and how many tensors of the input's size
-#: the node takes at most on a device if it makes that many gradients. While a mode is active torch writes nothing in
-#: place in these nodes, and reads no values; ``mish`` is taken apart. A quarter is a mask of the zeros in float32.
-_MOST_TENSORS = {
-    ("MishBackward0", find_operator("aten.softplus.default")): (1, 1),
-    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): (2, 2),
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): (1, 1),
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): (1, 3),  # with a weight for positives
-    ("ProdBackward0", find_operator("aten.cumprod.default")): (1, 2),
-    ("ProdBackward1", find_operator("aten.cumprod.default")): (1, 2.25),
-    ("CumprodBackward0", find_operator("aten.mul.Tensor")): (1, 4.25),
+
+
+class _Limit(NamedTuple):
+    """How many tensors of the input's size a node takes at most on a device, if it makes so many gradients."""
+
+    gradients: int
+    tensors: float
+
+
+#: The limits of nodes, by the name of the node and one of its first operators: while a mode is active, torch writes
+#: nothing in place in these nodes, and reads no values. ``mish`` is taken apart.
+_LIMITS = {
+    ("MishBackward0", find_operator("aten.softplus.default")): _Limit(1, 1),
+    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): _Limit(2, 2),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): _Limit(1, 1),
+    # With a weight for positives.
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): _Limit(1, 3),
+    ("ProdBackward0", find_operator("aten.cumprod.default")): _Limit(1, 2),
+    # A quarter of a tensor is a mask of the zeros in float32.
+    ("ProdBackward1", find_operator("aten.cumprod.default")): _Limit(1, 2.25),
+    ("CumprodBackward0", find_operator("aten.mul.Tensor")): _Limit(1, 4.25),
 }
 
 
@@ -70,17 +80,26 @@ class NodeMemory:
 
     def begin_operator(self, node: Any, func: Any, args: Any) -> Any:
         """Note an operator of a node, and return the operator of a real run: in place if torch writes so there."""
-        number = read_node_number(node)
-        if number != self._number:
-            self._number, self._first_operator = number, len(self._operators)
-            self._alive_before, self.most_alive = self._live.total, None
-        gradients, tensors = _MOST_TENSORS.get((node.name(), func), (0, 0))
-        if self.most_alive is None and gradients and gradients == len(_list_next(node)):
-            largest = max(map(count_stored_bytes, tensors_in(args)))
-            self.most_alive = self._alive_before + int(tensors * largest)
+        self._begin_node(read_node_number(node))
+        if self.most_alive is None:
+            self.most_alive = self._find_limit(node, func, args)
         if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
             return _INTO_ZEROS[func]
         return _ADD_IN_PLACE if func is _ADD and self._adds_in_place(node, args) else func
+
+    def _begin_node(self, number: int) -> None:
+        """Note a node that begins; nothing for the node that runs already."""
+        if number != self._number:
+            self._number, self._first_operator = number, len(self._operators)
+            self._alive_before, self.most_alive = self._live.total, None
+
+    def _find_limit(self, node: Any, func: Any, args: Any) -> int | None:
+        """Return the bytes that may be alive while a node runs, by one of its operators; None if all count."""
+        limit = _LIMITS.get((node.name(), func))
+        if limit is None or limit.gradients != len(_list_next(node)):
+            return None
+        largest = max(map(count_stored_bytes, tensors_in(args)))
+        return self._alive_before + int(limit.tensors * largest)
 
     def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
         """Return whether a node of torch writes to zeros that it has made itself."""
