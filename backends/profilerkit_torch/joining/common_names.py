@@ -1,20 +1,23 @@
-"""The names that operators have on every device, by which operators of a profile are found in a trace."""
+"""The names of operators on every device and in compiled code, by which those of a profile are found in a trace."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
+
+from msgspec.structs import replace
 
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
 from ..operator_timing.operators import find_profiled_name
 
-__all__ = ["common_name", "find_common_name", "list_named_operators"]
+__all__ = ["common_name", "find_common_name", "list_named_operators", "name_as_compiled"]
 
 #: The parts of an operator's name that name the library or device that runs it.
 _LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
 _VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
+_CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d", "aten::conv3d"))
 _ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
 
 
@@ -44,3 +47,22 @@ def list_named_operators(frames: Iterable[Frame], names: Container[str]) -> list
     operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
     named = [frame for frame in operators if common_name(frame.event.name) in names]
     return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]
+
+
+def name_as_compiled(operator: OpRecord, profiled: Container[str]) -> OpRecord:
+    """Return an operator with its name in compiled code, if the profile has this name but not the usual name."""
+    name = find_profiled_name(operator.operator)
+    if not operator.macs or name in profiled:
+        return operator
+    compiled = next((candidate for candidate in _list_compiled_names(name, operator) if candidate in profiled), None)
+    return operator if compiled is None else replace(operator, operator=compiled)
+
+
+def _list_compiled_names(name: str, operator: OpRecord) -> Sequence[str]:
+    """Return the names that compilers give to a product."""
+    if name in _CONVOLUTIONS:
+        return ("aten::convolution", "mkldnn::_convolution_pointwise")
+    if name == "aten::linear":
+        has_bias = operator.flops != 2 * operator.macs
+        return ("aten::addmm" if has_bias else "aten::mm", "mkldnn::_linear_pointwise")
+    return ()

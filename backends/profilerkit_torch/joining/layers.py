@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.count_text import format_count
@@ -11,11 +12,11 @@ from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
 from ..operator_timing.node_layers import assign_layers
-from .common_names import common_name, find_common_name
-from .fused import follow_profile
+from .common_names import common_name, find_common_name, name_as_compiled
 from .module_calls import assign_layers_by_modules
 from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
+from .whole_layers import join_whole_layers
 from .windows import Window, find_passes, has_steps, split_by_products
 
 __all__ = ["BY_ORDER", "find_layers", "has_repeated_layers"]
@@ -56,6 +57,13 @@ def _require_known_layers(frames: Sequence[Frame], trace: ModelTrace) -> None:
         )
 
 
+def _follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
+    """Return the trace with its operators joined and named like the operators of a profile."""
+    profiled = {frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR}
+    operators = join_whole_layers(trace, frames)
+    return replace(trace, operators=tuple(name_as_compiled(operator, profiled) for operator in operators))
+
+
 def _check_layers(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """Return the windows of passes, and give frames without a layer the layer of the frame around them.
 
@@ -63,7 +71,7 @@ def _check_layers(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """
     windows = find_passes(frames)
     assign_layers(frames)
-    profiled = follow_profile(trace, frames)
+    profiled = _follow_profile(trace, frames)
     matches = list(_match_first_products(frames, windows[0], profiled))
     if not matches and any(operator.macs for operator in profiled.operators):
         raise ProfileFileError(
@@ -91,7 +99,7 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
 
     Raises `ProfileFileError` if the operators differ from the trace's, or have other shapes.
     """
-    profiled = follow_profile(trace, frames)
+    profiled = _follow_profile(trace, frames)
     windows = find_passes(frames)
     is_marked = has_steps(frames)
     if not is_marked:

@@ -15,9 +15,9 @@ from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Recording, measure_extent, sum_covered
 
 from ..operator_timing.events import EventKind, Frame, make_frames
-from .fused import explain_whole_layers
 from .layers import BY_ORDER, find_layers, has_repeated_layers
 from .trace_events import DeviceEvent, read_operator_id, split_events
+from .whole_layers import explain_whole_layers
 from .windows import Window
 
 __all__ = ["read_recording"]
@@ -102,42 +102,27 @@ class _Sums:
 
     def add_kernels(self, kernels: Sequence[DeviceEvent], launches: _Launches) -> int:
         """Add kernels on a device; return how many of them no operator has started."""
-        unlinked = 0
-        for kernel in kernels:
-            frame = launches.find(kernel)
-            if frame is None:
-                unlinked += 1
-                self._add_unlinked(kernel)
-            else:
-                self._add(frame, kernel.name, kernel.end - kernel.start, (kernel.start, kernel.end))
-        return unlinked
+        frames = [launches.find(kernel) for kernel in kernels]
+        for frame, kernel in zip(frames, kernels, strict=True):
+            self._add(frame, kernel.name, kernel.end - kernel.start, (kernel.start, kernel.end))
+        return frames.count(None)
 
-    def _add(self, frame: Frame, name: str, seconds: float, span: tuple[float, float]) -> None:
-        """Add a kernel to the pass in which a frame has started it."""
-        started = frame.event.start
-        index = self._find_pass(started)
-        if index is None or started >= self._windows[index].end:
+    def _add(self, frame: Frame | None, name: str, seconds: float, span: tuple[float, float]) -> None:
+        """Add a kernel to the pass in which a frame has started it.
+
+        A kernel without a known start belongs to the last pass that began before it.
+        """
+        started = span[0] if frame is None else frame.event.start
+        index = bisect_right(self._starts, started) - 1
+        if index < 0 or (frame is not None and started >= self._windows[index].end):
             self._outside.append(seconds)
         elif index >= self._skip:
-            phase = "backward" if frame.is_backward else "forward"
-            around = _find_surroundings(frame) if frame.layer is None else ""
-            self._times.add(seconds, name, frame.layer, phase, around)
             self._spans[index].append(span)
-
-    def _add_unlinked(self, kernel: DeviceEvent) -> None:
-        """Add a kernel without a known start to the last pass that began before the kernel."""
-        seconds = kernel.end - kernel.start
-        index = self._find_pass(kernel.start)
-        if index is None:
-            self._outside.append(seconds)
-        elif index >= self._skip:
-            self._times.add(seconds, kernel.name, None, around="no operator")
-            self._spans[index].append((kernel.start, kernel.end))
-
-    def _find_pass(self, moment: float) -> int | None:
-        """Return the index of the last pass that began before a moment; None if none did."""
-        begun = bisect_right(self._starts, moment)
-        return begun - 1 if begun else None
+            if frame is None:
+                self._times.add(seconds, name, None, around="no operator")
+                return
+            phase = "backward" if frame.is_backward else "forward"
+            self._times.add(seconds, name, frame.layer, phase, _find_surroundings(frame) if frame.layer is None else "")
 
     def average(self) -> tuple[RecordedKernel, ...]:
         """Return the kernels of one pass; raises `ProfileFileError` if there are none."""

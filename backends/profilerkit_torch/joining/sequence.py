@@ -93,30 +93,29 @@ def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[s
     >>> [tuple(at) for at in _align(["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"], {"mm"})]
     [(1, 0), (2, 1), (3, 3)]
     """
-    profiled_products = [index for index, name in enumerate(profiled) if name in products]
-    traced_products = [index for index, name in enumerate(traced) if name in products]
-    profiled_start = traced_start = 0
-    for product in _align_parts(profiled, profiled_products, traced, traced_products):
-        yield from _align_parts(
-            profiled, range(profiled_start, product.profiled), traced, range(traced_start, product.traced)
+    profiled_items, traced_items = list(enumerate(profiled)), list(enumerate(traced))
+    end, before = _Indices(len(profiled), len(traced)), _Indices(-1, -1)
+    aligned_products = _match(
+        [item for item in profiled_items if item[1] in products], [item for item in traced_items if item[1] in products]
+    )
+    for product in (*aligned_products, end):
+        yield from _match(
+            profiled_items[before.profiled + 1 : product.profiled], traced_items[before.traced + 1 : product.traced]
         )
-        yield product
-        profiled_start, traced_start = product.profiled + 1, product.traced + 1
-    yield from _align_parts(profiled, range(profiled_start, len(profiled)), traced, range(traced_start, len(traced)))
+        if product != end:
+            yield product
+        before = product
 
 
-def _align_parts(
-    profiled: Sequence[str], profiled_indices: Sequence[int], traced: Sequence[str], traced_indices: Sequence[int]
-) -> Iterator[_Indices]:
-    """Yield the indices of equal names in the same order, only of the names at the given indices."""
-    profiled_part = [profiled[index] for index in profiled_indices]
-    traced_part = [traced[index] for index in traced_indices]
-    if profiled_part == traced_part:  # true of most profiles; the search below takes quadratic time
-        yield from map(_Indices, profiled_indices, traced_indices)
+def _match(profiled: Sequence[tuple[int, str]], traced: Sequence[tuple[int, str]]) -> Iterator[_Indices]:
+    """Yield the indices of equal names in the same order; each name comes with its index."""
+    profiled_names, traced_names = ([name for _, name in items] for items in (profiled, traced))
+    if profiled_names == traced_names:  # true of most profiles; the search below takes quadratic time
+        yield from (_Indices(mine, theirs) for (mine, _), (theirs, _) in zip(profiled, traced, strict=True))
         return
-    for block in SequenceMatcher(None, profiled_part, traced_part, autojunk=False).get_matching_blocks():
+    for block in SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks():
         for step in range(block.size):
-            yield _Indices(profiled_indices[block.a + step], traced_indices[block.b + step])
+            yield _Indices(profiled[block.a + step][0], traced[block.b + step][0])
 
 
 def _assign_around(layers: Mapping[Frame, str]) -> None:

@@ -1,14 +1,10 @@
-"""The operators of a trace as a profile has them: whole layers in one kernel, and compilers' names of products."""
+"""Layers that a profile runs as one operator, while the trace has the operators of the layer."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
-
-import msgspec
 
 from profilerkit import ModelTrace
 from profilerkit.trace.layer_paths import walk_outwards
@@ -17,7 +13,7 @@ from profilerkit.trace.records import OpRecord
 from ..operator_timing.events import EventKind, Frame
 from ..operator_timing.operators import find_profiled_name
 
-__all__ = ["explain_whole_layers", "follow_profile"]
+__all__ = ["explain_whole_layers", "join_whole_layers"]
 
 
 class _WholeLayer(NamedTuple):
@@ -44,23 +40,20 @@ _WHOLE_LAYERS = (
     _WholeLayer("aten::rnn_relu", "RNN"),
 )
 _WHOLE_NAMES = frozenset(whole.operator for whole in _WHOLE_LAYERS)
-_CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d", "aten::conv3d"))
 
 
-def follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
-    """Return the trace with its operators named and joined like the operators of a profile.
+def join_whole_layers(trace: ModelTrace, frames: Sequence[Frame]) -> Sequence[OpRecord]:
+    """Return the trace's operators; a layer that the profile runs as one operator becomes one, with all its products.
 
-    A layer that the profile runs as one operator becomes one operator of the trace, with all its products, if each call
-    of such a layer is one operator in the profile. A product whose name the profile does not have gets the name that
-    compilers use.
+    This requires that each call of such a layer is one operator in the profile.
     """
-    profiled = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR)
+    profiled = {frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR}
     operators: Sequence[OpRecord] = trace.operators
     for whole in _WHOLE_LAYERS:
-        if profiled[whole.operator]:
+        if whole.operator in profiled:
             paths = {layer.path for layer in trace.layers if layer.type == whole.layer_type}
             operators = _join_layers(operators, whole.operator, paths, frames)
-    return replace(trace, operators=tuple(_name_as_compiled(operator, profiled) for operator in operators))
+    return operators
 
 
 def explain_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
@@ -73,9 +66,6 @@ def explain_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
                 "inside have none"
             )
             return
-
-
-# Whole layers ---------------------------------------------------------------------------------------------------------
 
 
 def _join_layers(
@@ -129,25 +119,3 @@ def _count_outermost(frames: Iterable[Frame], name: str) -> int:
     """Return how many operators of a name are not inside an operator that runs a whole layer."""
     named = [frame for frame in frames if frame.event.name == name]
     return sum(not any(outer.event.name in _WHOLE_NAMES for outer in frame.outer_frames) for frame in named)
-
-
-# Names ----------------------------------------------------------------------------------------------------------------
-
-
-def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
-    """Return an operator with its name in compiled code, if the profile has this name but not the usual name."""
-    name = find_profiled_name(operator.operator)
-    if not operator.macs or name in profiled:
-        return operator
-    compiled = next((candidate for candidate in _list_compiled_names(name, operator) if candidate in profiled), None)
-    return operator if compiled is None else msgspec.structs.replace(operator, operator=compiled)
-
-
-def _list_compiled_names(name: str, operator: OpRecord) -> Sequence[str]:
-    """Return the names that compilers give to a product."""
-    if name in _CONVOLUTIONS:
-        return ("aten::convolution", "mkldnn::_convolution_pointwise")
-    if name == "aten::linear":
-        has_bias = operator.flops != 2 * operator.macs
-        return ("aten::addmm" if has_bias else "aten::mm", "mkldnn::_linear_pointwise")
-    return ()
