@@ -100,14 +100,12 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     Raises `ProfileFileError` if the operators differ from the trace's, or have other shapes.
     """
     profiled = _follow_profile(trace, frames)
-    windows = find_passes(frames)
     is_marked = has_steps(frames)
-    if not is_marked:
-        windows = split_by_products(windows[0], frames, profiled)
+    windows = find_passes(frames) if is_marked else split_by_products(frames, profiled)
     matches = assign_layers_by_order(frames, windows, profiled)
+    require_equal_shapes(matches)
     if not is_marked:  # work before the first operator prepared the model
         windows[0] = _begin_with(matches[0].frame, windows[0])
-    require_equal_shapes(matches)
     assign_layers(frames)
     if has_repeated_layers(trace):  # their operators in the backward pass are not matched
         for frame in frames:

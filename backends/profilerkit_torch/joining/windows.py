@@ -68,7 +68,7 @@ def _list_marked(ranges: Sequence[Event]) -> list[Window]:
     return [*without_inner, ordered[-1]]
 
 
-def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
+def split_by_products(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """Return a window for each pass of a profile that marks none: a pass begins with the first product of the trace.
 
     The number of passes follows from the number of products. For example, the trace has the products
@@ -79,15 +79,12 @@ def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace)
     These are 6 products, and 3 in the trace: 2 passes. They have 4 ``mm``, 2 in each pass, so every second ``mm``
     begins a pass. The number of passes is rounded: a profile may have some products more than the trace, or fewer.
     """
+    (whole,) = find_passes(frames)
     products = [find_common_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
-    if not products:
-        return [whole]
-    passes = round(len(list_named_operators(frames, frozenset(products))) / len(products))
-    if passes < 2:
-        return [whole]
+    passes = round(len(list_named_operators(frames, frozenset(products))) / len(products)) if products else 1
     first_products = list_named_operators(frames, frozenset(products[:1]))
-    in_each_pass = len(first_products) // passes
-    if not in_each_pass:  # fewer than passes: the begin of a pass is unknown
+    in_each_pass = len(first_products) // max(passes, 1)
+    if passes < 2 or not in_each_pass:  # fewer than passes: the begin of a pass is unknown
         return [whole]
     later_starts = [first_products[index * in_each_pass].event.start for index in range(1, passes)]
     return list(starmap(Window, pairwise([whole.start, *later_starts, whole.end])))
