@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable
-from itertools import count
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.trace.records import LayerCall, TensorInfo
+from profilerkit.trace.records import TensorInfo
 
 from .arrays import is_array
 
-__all__ = ["EQUATION", "Marks", "read_last_mark", "read_layer"]
+__all__ = ["EQUATION", "MarkedCall", "Marks", "read_last_mark", "read_layer"]
 
 #: The beginning of all marks: no scope of a user begins like this.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
@@ -61,10 +61,27 @@ def read_last_mark(scopes: str) -> _LastMark | None:
     return None if match is None else _LastMark(match["layer"], rest[match.end() :])
 
 
-class _RunningCall(NamedTuple):
-    """A call of a layer that has not returned yet."""
+@dataclass(eq=False)
+class MarkedCall:
+    """A call of a layer, as it was seen while the model was traced: a function that is compiled apart is traced once.
+
+    Attributes:
+        path: The path of the layer.
+        around: The call that it was made in; None if no layer made it.
+        inputs: The arrays among the arguments.
+        outputs: The arrays that were returned.
+    """
 
     path: str
+    around: MarkedCall | None
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...] = ()
+
+
+class _Running(NamedTuple):
+    """A call of a layer that has not returned yet."""
+
+    call: MarkedCall
     layer: Any
 
 
@@ -73,16 +90,14 @@ class Marks:
 
     Attributes:
         classes: The class of each layer that was called, by its path.
-        calls: The inputs and outputs of each call of a layer, by its path: a layer that passes its input on has no
-            equations.
+        calls: The calls of layers, by their marks: a layer that passes its input on has no equations.
     """
 
     def __init__(self) -> None:
-        self._numbers = count()
-        #: The calls that are being traced now, the innermost last.
-        self._running: list[_RunningCall] = []
         self.classes: dict[str, type] = {}
-        self.calls: dict[str, list[LayerCall]] = {}
+        self.calls: dict[str, MarkedCall] = {}
+        #: The calls that are being traced now, the innermost last.
+        self._running: list[_Running] = []
 
     @property
     def types(self) -> dict[str, str]:
@@ -95,19 +110,18 @@ class Marks:
         if around is not None and around.layer is layer:
             return call()
         self.classes.setdefault(path, type(layer))
-        self._running.append(_RunningCall(path, layer))
+        mark = f"{_PREFIX}{path}|{len(self.calls)}"
+        marked = self.calls[mark] = MarkedCall(path, None if around is None else around.call, _list_infos(inputs))
+        self._running.append(_Running(marked, layer))
         try:
-            with jax.named_scope(f"{_PREFIX}{path}|{next(self._numbers)}"):
+            with jax.named_scope(mark):
                 outputs = call()
         except Exception as error:
             note_layer(error, path)
             raise
         finally:
             self._running.pop()
-        # All calls count as made in the first call of the layer around them.
-        caller = None if around is None else (around.path, 0)
-        seen = LayerCall(_list_infos(inputs), _list_infos(outputs), caller)
-        self.calls.setdefault(path, []).append(seen)
+        marked.outputs = _list_infos(outputs)
         return outputs
 
 

@@ -87,6 +87,8 @@ class Frames:
         self._counts: Counter[str] = Counter({"": 1})
         #: The call that each scope has opened.
         self._calls: dict[_OpenScope, Scope] = {}
+        #: The mark of each call that a mark of ours has opened.
+        self.marks: dict[Scope, str] = {}
         #: By path, the latest call of a layer: equations of the backward pass belong to it.
         self._latest: dict[str, Scope] = {"": Scope("")}
         #: By the number of a walk, the scopes around the equation before: a scope of the user's, whose name holds no
@@ -119,6 +121,8 @@ class Frames:
                 call = self._calls[scope]
             else:
                 call = self._open_call(scope, path)
+                if is_numbered:
+                    self.marks[call] = name
             chain.append(call)
             opened.add(scope)
         self._before[instance] = opened

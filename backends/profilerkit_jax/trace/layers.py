@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -10,40 +13,32 @@ from profilerkit.backend_kit.scoped_calls import Scope, layer_calls
 from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerCall
 
-from ..model.scope_names import Marks
+from ..model.scope_names import MarkedCall, Marks
 from ..model.subject import UNMET, Subject
-from .frames import NAMED_SCOPE
+from .frames import NAMED_SCOPE, Frames
 from .values import Executed, Value
 
 __all__ = ["list_calls", "order_types"]
 
 
 def list_calls(
-    executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks
+    executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks, frames: Frames
 ) -> dict[str, list[LayerCall]]:
     """Return the calls of each layer: as its equations tell them; of a layer without any, as the marks have them."""
-    calls = _count_turns(layer_calls(executed, [equation.chain for equation in executed], inputs, outputs), executed)
-    without_equations = {path: marked for path, marked in marks.calls.items() if path not in calls}
-    for path, marked in without_equations.items():
-        calls[path] = [_complete(call, calls, without_equations) for call in marked]
+    turns = _count_turns(executed)
+    calls = layer_calls(executed, [equation.chain for equation in executed], inputs, outputs)
+    turns_by_path: defaultdict[str, list[int]] = defaultdict(list)
+    for scope in sorted(turns, key=attrgetter("call")):
+        turns_by_path[scope.path].append(turns[scope])
+    for path, turns_of_layer in turns_by_path.items():
+        pairs = zip(calls[path], turns_of_layer, strict=True)
+        calls[path] = [replace(call, times=times) for call, times in pairs]
+    _add_calls_without_equations(calls, marks, _find_places(turns, marks, frames))
     return calls
 
 
-def _complete(
-    call: LayerCall, calls: Mapping[str, Sequence[LayerCall]], without_equations: Mapping[str, object]
-) -> LayerCall:
-    """Return a call without equations: with its caller, if that is a layer, and as often as that is called."""
-    if call.caller is None:
-        return call
-    path = call.caller[0]
-    around = calls.get(path)
-    if around:
-        return replace(call, times=around[0].times)
-    return call if path in without_equations else replace(call, caller=None)
-
-
-def _count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Executed]) -> dict[str, list[LayerCall]]:
-    """Return the calls of layers, each with how often it is made: inside of a loop, once for each turn.
+def _count_turns(executed: Sequence[Executed]) -> dict[Scope, int]:
+    """Return how often each call of a layer is made: inside of a loop, once for each turn.
 
     Equations in a call run as often as the call, if they are outside of the call's own loops.
     """
@@ -51,15 +46,42 @@ def _count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Ex
     for equation in executed:
         for scope in equation.chain:
             turns[scope] = min(equation.times, turns.get(scope, equation.times))
-    turns_by_path: dict[str, list[int]] = {}
-    for scope in sorted(turns, key=lambda scope: scope.call):
-        turns_by_path.setdefault(scope.path, []).append(turns[scope])
-    return {path: _set_times(calls[path], turns_by_path.get(path, ())) for path in calls}
+    return turns
 
 
-def _set_times(calls: Sequence[LayerCall], turns: Sequence[int]) -> list[LayerCall]:
-    """Return calls with how often each is made; once if no equation tells."""
-    return [replace(call, times=turns[index] if index < len(turns) else 1) for index, call in enumerate(calls)]
+class _Place(NamedTuple):
+    """A call of a layer, by the path and the number of the call, and how often it is made."""
+
+    caller: tuple[str, int] | None
+    times: int
+
+
+#: The places of each marked call: a function that is traced once may be called several times.
+_Places: TypeAlias = dict["MarkedCall | None", list[_Place]]
+
+
+def _find_places(turns: Mapping[Scope, int], marks: Marks, frames: Frames) -> _Places:
+    """Return the places of the calls with equations, of the model itself, and of None: outside of all layers."""
+    places: _Places = {None: [_Place(None, 1)]}
+    for marked in marks.calls.values():
+        places[marked] = [] if marked.path else [_Place(("", 0), 1)]
+    for scope, times in turns.items():
+        marked_call = marks.calls.get(frames.marks.get(scope, ""))
+        if marked_call is not None:
+            places[marked_call].append(_Place((scope.path, scope.call), times))
+    return places
+
+
+def _add_calls_without_equations(calls: dict[str, list[LayerCall]], marks: Marks, places: _Places) -> None:
+    """Add a call of each layer without equations for each place of the call around it."""
+    with_equations = set(calls)
+    for marked in marks.calls.values():  # in the order in which they began: a call comes after the one around it
+        if marked.path in with_equations:
+            continue
+        for caller, times in places[marked.around]:
+            own_calls = calls.setdefault(marked.path, [])
+            places[marked].append(_Place((marked.path, len(own_calls)), times))
+            own_calls.append(LayerCall(marked.inputs, marked.outputs, caller, times))
 
 
 def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Sequence[str]) -> dict[str, str]:

@@ -122,10 +122,10 @@ def make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: 
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
-    count_whole_layers([*work.operators, *uncounted], subject, marks, training)
+    count_whole_layers([*work.operators, *uncounted], subject, marks, walk.frames, training)
     is_keras = subject.kind == "keras"  # it saves variables alone
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
-    calls = list_calls(work.operators, inputs, results[: traced.outputs], marks)
+    calls = list_calls(work.operators, inputs, results[: traced.outputs], marks, walk.frames)
     layers = layer_records(types, (*list_weights(subject.leaves, types), *constants), calls)
     memory = _measure_memory(passed)
     lacking = dict.fromkeys(_list_lacking(walk, traced), 1)

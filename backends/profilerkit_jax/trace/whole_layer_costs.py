@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
-from profilerkit.trace.records import LayerCall
 
 from ..costs.whole_layers import LayerCost, LayerRun, find_layer_cost
-from ..model.scope_names import Marks
+from ..model.scope_names import MarkedCall, Marks
 from ..model.subject import Subject
+from .frames import Frames
 from .values import Executed, Value, give_to_last
 
 __all__ = ["count_whole_layers"]
 
 
-def count_whole_layers(executed: Sequence[Executed], subject: Subject, marks: Marks, training: bool) -> None:
+def count_whole_layers(
+    executed: Sequence[Executed], subject: Subject, marks: Marks, frames: Frames, training: bool
+) -> None:
     """Count normalization layers by the formula of their kind.
 
     The last equation of such a call takes the cost of all, and the name of the layer. The backward pass is counted by
@@ -28,42 +30,46 @@ def count_whole_layers(executed: Sequence[Executed], subject: Subject, marks: Ma
         executed: All equations, also the equations of uncounted branches.
         subject: The model.
         marks: The layers that were called.
+        frames: The calls of layers that the equations are in.
         training: Whether it is a training pass.
     """
-    for scope, equations in _group_by_layer(executed, subject, marks).items():
+    is_keras = subject.kind == "keras"
+    paths = _find_keras_layers(subject, marks) if is_keras else _find_layers_with_formula(marks)
+    for scope, equations in _group_by_layer(executed, paths).items():
         layer, layer_class = subject.layers.get(scope.path), marks.classes[scope.path]
-        if subject.kind == "keras":
-            cost = _find_keras_cost(layer, marks.calls.get(scope.path, ()), scope.call, training)
+        if is_keras:
+            cost = _find_keras_cost(layer, marks.calls.get(frames.marks.get(scope, "")), training)
         else:
             cost = _find_cost_of_equations(find_layer_cost(layer_class), layer, equations)
         if cost is not None:
             give_to_last(equations, layer_class.__name__, cost)
 
 
-def _group_by_layer(executed: Sequence[Executed], subject: Subject, marks: Marks) -> dict[Scope, list[Executed]]:
-    """Return the equations of the forward pass in each call of a layer that has a formula."""
+def _find_keras_layers(subject: Subject, marks: Marks) -> set[str]:
+    """Return the paths of the layers that Keras ships and that have a formula."""
+    named = {path for path, layer_class in marks.classes.items() if layer_class.__name__ in KERAS_LAYER_COSTS}
+    return {path for path in named if is_shipped(subject.layers.get(path))}
+
+
+def _find_layers_with_formula(marks: Marks) -> set[str]:
+    """Return the paths of the layers of Flax and Equinox that have a formula."""
+    return {path for path, layer_class in marks.classes.items() if find_layer_cost(layer_class) is not None}
+
+
+def _group_by_layer(executed: Sequence[Executed], paths: Container[str]) -> dict[Scope, list[Executed]]:
+    """Return the equations of the forward pass in each call of these layers; of nested ones, in the outermost call."""
     groups: dict[Scope, list[Executed]] = {}
     for equation in executed:
-        if equation.is_backward:
-            continue
-        for scope in equation.chain:  # the outermost first: equations inside are part of its call
-            if scope.path in marks.classes and _has_formula(subject, marks.classes[scope.path], scope.path):
-                groups.setdefault(scope, []).append(equation)
-                break
+        scope = next((scope for scope in equation.chain if scope.path in paths), None)
+        if scope is not None and not equation.is_backward:
+            groups.setdefault(scope, []).append(equation)
     return groups
 
 
-def _has_formula(subject: Subject, layer_class: type, path: str) -> bool:
-    if subject.kind == "keras":
-        return layer_class.__name__ in KERAS_LAYER_COSTS and is_shipped(subject.layers.get(path))
-    return find_layer_cost(layer_class) is not None
-
-
-def _find_keras_cost(layer: object, calls: Sequence[LayerCall], number: int, training: bool) -> Cost | None:
-    """Return the cost of a call of a layer that Keras ships, by its number; None if no call was seen."""
-    if not calls:
+def _find_keras_cost(layer: object, call: MarkedCall | None, training: bool) -> Cost | None:
+    """Return the cost of a call of a layer that Keras ships; None if the call was not seen."""
+    if call is None:
         return None
-    call = calls[min(number, len(calls) - 1)]
     inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
     return KERAS_LAYER_COSTS[type(layer).__name__](layer, inputs, outputs, training)
 

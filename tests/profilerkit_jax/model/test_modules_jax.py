@@ -451,6 +451,37 @@ def test_stacked_layers_of_nnx_count_for_each_turn() -> None:
     assert (row["own_macs"], row["params"]) == (4 * BATCH * 16, 4 * 16)
 
 
+class DroppingBlock(nnx.Module):
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.linear, self.dropout = nnx.Linear(WIDTH, WIDTH, rngs=rngs), nnx.Sequential(nnx.Dropout(0.5, rngs=rngs))
+
+    def __call__(self, x: Any) -> Any:
+        return self.dropout(self.linear(x))
+
+
+class Dropping(nnx.Module):
+    """Calls a block by itself, in a scan of five turns, and twice in a function that is compiled and traced once."""
+
+    def __init__(self) -> None:
+        self.block = DroppingBlock()
+
+    def __call__(self, x: Any) -> Any:
+        x, _ = jax.lax.scan(lambda x, _: (self.block(x), None), self.block(x), None, length=5)
+        compiled = jax.jit(lambda x: self.block(x))
+        return compiled(compiled(x))
+
+
+@pytest.mark.parametrize("path", ["linear", "dropout", "dropout.layers.0"])
+def test_a_layer_without_equations_is_called_as_often_as_the_layer_around_it(path: str) -> None:
+    trace = trace_module(Dropping())
+    caller = f"block.{path}".removesuffix(".layers.0") if path.endswith(".0") else "block"
+    calls = trace.layer(f"block.{path}").calls
+    assert [(call.caller, call.times) for call in calls] == [
+        ((caller, n), times) for n, times in enumerate((1, 5, 1, 1))
+    ]
+
+
 # Modes and state ------------------------------------------------------------------------------------------------------
 
 
