@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class Value:
 
     def forget(self) -> Value:
         """Return the same value without known facts: it may change, for example from one turn of a loop to the next."""
-        return replace(self, scalar=None, summands=0, unpadded=0, reversals=0, origin=None, input_origin=None)
+        return Value(self.number, self.shape, self.dtype, self.bytes)
 
 
 # Equations and branches -----------------------------------------------------------------------------------------------

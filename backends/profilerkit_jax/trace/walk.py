@@ -12,6 +12,7 @@ import numpy as np
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.graph_traces import FOLLOWED
+from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.costs import Cost, Shape
 
 from ..compat import open_jaxpr, parameters, scope_names
@@ -142,6 +143,12 @@ class Walk:
         inner = open_jaxpr(jaxpr)
         constants = self.make_constants(inner, getattr(jaxpr, "consts", ()))
         return self.walk_equations(inner, [*constants, *inputs], replace(context, instance=next(self.walk_ids)))
+
+    def walk_apart(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
+        """Go over a jaxpr inside an equation; return its work, without adding the work to the walk's."""
+        with note_apart(self) as work:
+            outputs = self.enter(jaxpr, inputs, context)
+        return Body(work, outputs)
 
     def walk_equations(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over the equations of an open jaxpr, with the values of its constants and inputs."""

@@ -451,6 +451,28 @@ def test_stacked_layers_of_nnx_count_for_each_turn() -> None:
     assert (row["own_macs"], row["params"]) == (4 * BATCH * 16, 4 * 16)
 
 
+class Recurrent(nnx.Module):
+    """Normalizes a state of zeros in each of three turns, which change the state."""
+
+    def __init__(self, loop: str) -> None:
+        self.norm, self.loop = nnx.LayerNorm(WIDTH, rngs=nnx.Rngs(0)), loop
+
+    def __call__(self, x: Any) -> Any:
+        zeros = jnp.zeros((BATCH, WIDTH))
+        if self.loop == "scan":
+            return jax.lax.scan(lambda state, _: (self.norm(state) + x, None), zeros, None, length=3)[0]
+        return jax.lax.fori_loop(0, 3, lambda turn, state: self.norm(state) + x, zeros)
+
+
+@pytest.mark.parametrize("loop", ["scan", "while"])
+def test_a_layer_that_reads_a_state_of_zeros_is_counted_as_one_layer(loop: str) -> None:
+    """7 operations an element, and the sum with the input, in each turn."""
+    trace = trace_module(Recurrent(loop))
+    assert trace.flops == 3 * BATCH * WIDTH * (7 + 1)
+    [call] = trace.layer("norm").calls
+    assert ([info.shape for info in call.inputs], call.times) == ([(BATCH, WIDTH)], 3)
+
+
 class DroppingBlock(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
@@ -468,8 +490,11 @@ class Dropping(nnx.Module):
 
     def __call__(self, x: Any) -> Any:
         x, _ = jax.lax.scan(lambda x, _: (self.block(x), None), self.block(x), None, length=5)
-        compiled = jax.jit(lambda x: self.block(x))
+        compiled = jax.jit(self.run_block)
         return compiled(compiled(x))
+
+    def run_block(self, x: Any) -> Any:
+        return self.block(x)
 
 
 @pytest.mark.parametrize("path", ["linear", "dropout", "dropout.layers.0"])
