@@ -23,7 +23,8 @@ from ..compat import make_function
 from ..model.calls import is_trained, make_step
 from ..model.subject import Leaf, Subject
 from ..model.subjects import find_subject
-from ..trace.tracing import Traced, make_trace, trace_pass, walk_pass
+from ..trace.program import Program, trace_program
+from ..trace.program_trace import trace_of_program, walk_program
 from .device_program import DeviceProgram, compile_program
 from .exchanges import RankExchange, list_exchanges
 from .numbered import number_equations
@@ -48,7 +49,7 @@ def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
     whole_inputs, input_shardings = make_whole(shardings, inputs, device_mesh)
     argument_shardings = [*list_weight_shardings(shardings, subject.leaves, device_mesh), *input_shardings]
     with jax.set_mesh(device_mesh):
-        traced = trace_pass(subject, whole_inputs, make_step, training=True)
+        traced = trace_program(subject, whole_inputs, make_step, training=True)
         traced.jaxpr = number_equations(traced.jaxpr)
         program = _divide(traced, subject, argument_shardings)
     return _read_step(_take_share(traced, subject, argument_shardings), program, model)
@@ -68,7 +69,7 @@ def _require_function(model: RankModel) -> None:
         )
 
 
-def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
+def _divide(traced: Program, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
     """Return the program of one device.
 
     The gradients are spread like the weights, and XLA spreads everything else. ``shardings`` has first the shardings of
@@ -94,11 +95,11 @@ class _Share(NamedTuple):
     """
 
     subject: Subject
-    traced: Traced
+    traced: Program
     whole: Sequence[Leaf]
 
 
-def _take_share(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> _Share:
+def _take_share(traced: Program, subject: Subject, shardings: Sequence[NamedSharding]) -> _Share:
     variables = traced.jaxpr.jaxpr.invars
     shares = [
         jax.ShapeDtypeStruct(sharding.shard_shape(variable.aval.shape), variable.aval.dtype)
@@ -111,9 +112,9 @@ def _take_share(traced: Traced, subject: Subject, shardings: Sequence[NamedShard
 def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankTrace:
     """Return the trace of the step of a rank."""
     waiting, unknown = list_exchanges(program, model.rank, model.ranks)
-    passed = walk_pass(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
+    passed = walk_program(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
     walk = cast(ShareWalk, passed.walk)
-    trace = make_trace(share.subject, share.traced, passed, training=True)
+    trace = trace_of_program(share.subject, share.traced, passed, training=True)
     positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, positions))
     only_branches = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]

@@ -112,25 +112,24 @@ class Frames:
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
         chain, opened = list(around.chain), set[_OpenScope]()
         for name, layer in self._list_layers(stack):
-            scope = _OpenScope(chain[-1], name, instance)
             path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
-            is_numbered = layer is not None
-            if is_backward and path in self._latest:
-                call = self._latest[path]
-            elif scope in self._calls and (is_numbered or scope in self._before.get(instance, ())):
-                call = self._calls[scope]
-            else:
-                call = self._open_call(scope, path)
-                if is_numbered:
-                    self.marks[call] = name
-            chain.append(call)
+            scope = _OpenScope(chain[-1], name, instance)
+            chain.append(self._find_call(scope, path, is_backward))
             opened.add(scope)
         self._before[instance] = opened
         return Frame(tuple(chain), is_backward, is_recomputed)
 
-    def _open_call(self, scope: _OpenScope, path: str) -> Scope:
+    def _find_call(self, scope: _OpenScope, path: str, is_backward: bool) -> Scope:
+        """Return the call that a scope stands for: of a backward pass the latest one of the layer, if there is one."""
+        if is_backward and path in self._latest:
+            return self._latest[path]
+        is_mark = read_layer(scope.name) is not None
+        if scope in self._calls and (is_mark or scope in self._before.get(scope.instance, ())):
+            return self._calls[scope]
         call = self._calls[scope] = self._latest[path] = Scope(path, self._counts[path])
         self._counts[path] += 1
+        if is_mark:
+            self.marks[call] = scope.name
         return call
 
     def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, str | None]]:

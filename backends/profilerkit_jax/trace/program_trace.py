@@ -1,0 +1,122 @@
+"""The trace of a program: the walk over its equations, and the bytes alive while it runs as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from profilerkit import ModelTrace
+from profilerkit.backend_kit.branch_memory import measure_memory
+from profilerkit.backend_kit.graph_memory import measure_live_bytes
+from profilerkit.backend_kit.graph_records import list_reads, make_record
+from profilerkit.backend_kit.scoped_calls import count_weight_bytes, layer_records
+from profilerkit.backend_kit.settings import list_changes
+from profilerkit.trace.conditions import formulas_used
+from profilerkit.trace.records import MemoryTimeline
+
+from ..costs.registry import COSTS
+from ..model.arrays import is_float
+from ..model.scope_names import Marks
+from ..model.subject import Subject
+from ..model.weights import list_constants, list_weights
+from ..untouched.settings import SETTINGS
+from .control_flow import HANDLERS
+from .frames import Context, Frames
+from .layers import list_calls, order_types
+from .program import Program
+from .values import Value
+from .walk import Handler, Walk
+from .whole_layer_costs import count_whole_layers
+
+__all__ = ["MakeWalk", "WalkedProgram", "trace_of_program", "walk_program"]
+
+_MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
+#: Makes the walk over the equations: a subclass may count otherwise.
+MakeWalk: TypeAlias = Callable[[Frames, Mapping[str, Handler]], Walk]
+
+
+class WalkedProgram(NamedTuple):
+    """The walk over a program, and the values of the inputs and of all results."""
+
+    walk: Walk
+    inputs: list[Value]
+    results: list[Value]
+
+
+def walk_program(subject: Subject, program: Program, make_walk: MakeWalk) -> WalkedProgram:
+    """Go over the equations of a program, with the values of the weights and inputs."""
+    jaxpr = program.jaxpr.jaxpr
+    walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, program.marks)), HANDLERS)
+    constants = walk.make_constants(jaxpr, program.jaxpr.consts)
+    of_weights, of_inputs = jaxpr.invars[: program.weights], jaxpr.invars[program.weights :]
+    weights = [
+        walk.make_weight(variable.aval, value) for variable, value in zip(of_weights, subject.values, strict=True)
+    ]
+    inputs = [walk.make_input(variable.aval, value) for variable, value in zip(of_inputs, program.inputs, strict=True)]
+    context = Context(instance=next(walk.walk_ids))
+    return WalkedProgram(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
+
+
+def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
+    """Return the names of the scopes that the framework opens around layers, beside the marks that we open."""
+    if subject.kind != "flax.linen":
+        return set(subject.scopes)
+    return {*marks.types.values(), *(path.rpartition(".")[2] for path in marks.types)}
+
+
+def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, training: bool) -> ModelTrace:
+    """Return the trace of a program that was walked."""
+    walk, inputs, results = walked
+    work, marks = walk.work, program.marks
+    # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
+    uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
+    count_whole_layers([*work.operators, *uncounted], subject, marks, walk.frames, training)
+    types = order_types(subject, marks.types, walk.frames.user_scopes)
+    is_keras = subject.kind == "keras"  # it saves variables alone
+    constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
+    calls = list_calls(work.operators, inputs, results[: program.outputs], marks, walk.frames)
+    layers = layer_records(types, (*list_weights(subject.leaves, types), *constants), calls)
+    input_bytes = sum(value.bytes for value in inputs)
+    timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
+    memory = measure_memory(work.parts, timeline, input_bytes)
+    trace = ModelTrace(
+        layers,
+        tuple(
+            make_record(op, op.chain[-1], reads, phase="backward" if op.is_backward else "forward")
+            for op, reads in zip(work.operators, list_reads(work.operators, inputs), strict=True)
+        ),
+        MemoryTimeline(count_weight_bytes(layers), input_bytes, memory.live_bytes, _MEMORY_NOTE),
+        {**work.count_missing(), **dict.fromkeys(_list_lacking(walk, program), 1)},
+        "shapes in a jaxpr",
+        tuple(_list_notes(walk, program, subject)),
+        choices=tuple(choice.sum_up() for choice in work.choices),
+        peak_spread=memory.peak_spread,
+    )
+    made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, COSTS.list_added()))
+    return replace(trace, conditions=made_under)
+
+
+def _list_lacking(walk: Walk, program: Program) -> list[str]:
+    """Return descriptions of the facts that this release of JAX does not tell, so that the counts are partial."""
+    unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
+    return [*walk.lacking, *([unneeded] if program.has_all else [])]
+
+
+def _list_notes(walk: Walk, program: Program, subject: Subject) -> list[str]:
+    notes = [*walk.notes]
+    if program.unmarked:
+        notes.append(program.unmarked)
+    constants = sum(is_float(array) for array in walk.arrays.values())
+    if constants and not any(leaf.is_parameter for leaf in subject.leaves):
+        notes.append(
+            f"no parameters: arrays that the function holds itself, {constants} here, count as buffers and have no "
+            "gradients; give JaxModel(function, params) to count them as parameters"
+        )
+    if walk.folded:
+        notes.append(
+            f"equations on single numbers that are known before the function runs, {walk.folded} here, count as "
+            "nothing: XLA computes them while it compiles"
+        )
+    return notes
