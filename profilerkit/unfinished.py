@@ -10,15 +10,25 @@ from .errors import InputError
 
 __all__ = ["is_unfinished", "make_unfinished_error", "require_finished"]
 
-#: Types of objects that have not done their work when they are returned; and modules that have only such types.
-_UNFINISHED = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip)
-_MODULES_OF_UNFINISHED = ("itertools", "concurrent.futures._base", "_asyncio")
-
 
 def is_unfinished(output: Any) -> bool:
     """Return whether the result of a model computes only when it is read or awaited."""
-    kind = type(output)
-    return kind in _UNFINISHED or kind.__module__ in _MODULES_OF_UNFINISHED or hasattr(kind, "__await__")
+    return bool(_advise(output))
+
+
+def _advise(output: Any) -> str:
+    """Return an expression that does the work of an output of ``model(x)``; an empty text if it is done already."""
+    if isinstance(output, CoroutineType):
+        return "asyncio.run(model(x))"
+    if isinstance(output, AsyncGeneratorType):
+        return "asyncio.run(read(model, x)), where read is an 'async def' with 'async for' over model(x)"
+    if hasattr(type(output), "__await__"):  # asyncio.run takes coroutines alone
+        return "asyncio.run(read(model, x)), where read is an 'async def' with 'await model(x)'"
+    if isinstance(output, Future):
+        return "model(x).result()"
+    if isinstance(output, (GeneratorType, map, filter, zip)) or type(output).__module__ == "itertools":
+        return "list(model(x))"
+    return ""
 
 
 def make_unfinished_error(output: Any) -> InputError:
@@ -29,17 +39,6 @@ def make_unfinished_error(output: Any) -> InputError:
         f"the model returned a {type(output).__name__}, and its work is done only when that is read; give a function "
         f"that does it: call=lambda model, x: {_advise(output)}"
     )
-
-
-def _advise(output: Any) -> str:
-    """Return an expression that does the work of an output of ``model(x)``."""
-    if isinstance(output, CoroutineType):
-        return "asyncio.run(model(x))"
-    if isinstance(output, AsyncGeneratorType):
-        return "asyncio.run(read(model, x)), where read is an 'async def' with 'async for' over model(x)"
-    if hasattr(type(output), "__await__"):  # asyncio.run takes coroutines alone
-        return "asyncio.run(read(model, x)), where read is an 'async def' with 'await model(x)'"
-    return "model(x).result()" if isinstance(output, Future) else "list(model(x))"
 
 
 def require_finished(output: Any) -> Any:
