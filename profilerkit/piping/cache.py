@@ -19,7 +19,23 @@ from .registry import Binding, Registry
 from .requests import first_of_several
 from .status import StatusKey
 
-__all__ = ["Cache", "Remembered", "Resolved"]
+__all__ = ["Cache", "Remembered", "Resolved", "State"]
+
+
+class State(NamedTuple):
+    """The model, and what a function uses beside it, as they are at one time; a later change makes it unequal.
+
+    Attributes:
+        fingerprint: The backend's fingerprint of the model.
+        contents: The contents of the function's arguments and attributes: both may be changed in place.
+    """
+
+    fingerprint: object = None
+    contents: object = None
+
+
+#: The state where nobody will ask for it: equal to no other.
+_NOT_READ = State(object())
 
 
 @dataclass(frozen=True)
@@ -32,8 +48,7 @@ class Remembered:
         arguments: The arguments of the function; None for a loaded value, whose arguments are not known.
         group: An object that all values of one joint measurement share.
         request: The caller's arguments of the request that computed the value, for reports.
-        fingerprint: The backend's fingerprint of the model at that time.
-        contents: The contents of the arguments and of the function at that time: both may be changed in place.
+        state: The state at that time.
     """
 
     status: StatusKey
@@ -41,8 +56,7 @@ class Remembered:
     arguments: Mapping[str, Any] | None
     group: object | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
-    fingerprint: object = None
-    contents: object = None
+    state: State = _NOT_READ
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the status and its request: everything else is compared by identity, which a pickle loses.
@@ -87,17 +101,6 @@ class Resolved(NamedTuple):
 _DATA = ("data_splits", "input_source")
 
 
-class _State(NamedTuple):
-    """The fingerprint of the model, and the contents of a function's arguments and attributes."""
-
-    fingerprint: object
-    contents: object
-
-
-#: The state where nobody will ask for it: equal to no other.
-_NOT_READ = _State(object(), None)
-
-
 class Cache:
     """The remembered values, as one request reads them and adds to them.
 
@@ -133,11 +136,18 @@ class Cache:
         #: The functions whose arguments and model were found to be what they were, likewise.
         self._unchanged: set[int] = set()
 
-    def is_loaded(self, remembered: Remembered, binding: Binding) -> bool:
-        """Return whether a value was loaded for the function that has the key, and no argument asks for another one."""
-        if remembered.arguments is not None or remembered.function is not binding.function or self._recompute:
-            return False
-        return self._registry.list_own_arguments(binding).isdisjoint(first_of_several(self._request))
+    def find_loaded(self, binding: Binding) -> Remembered | None:
+        """Return a value that was loaded for the function of a key; None if an argument asks for another one."""
+        remembered = self.entries.get(binding.key.NAME)
+        if remembered is None or remembered.arguments is not None or self._recompute:
+            return None
+        is_wanted = self._registry.list_own_arguments(binding).isdisjoint(first_of_several(self._request))
+        return remembered if is_wanted and remembered.function is binding.function else None
+
+    def find(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+        """Return the value that was computed from these arguments, if nothing has changed since."""
+        remembered = self.entries.get(binding.key.NAME)
+        return remembered if remembered is not None and self._still_holds(remembered, binding, resolved) else None
 
     def keep(
         self,
@@ -152,15 +162,14 @@ class Cache:
         arguments = {**resolved.values, **resolved.statuses}
         for name, status in statuses.items():
             self.entries.pop(name, None)  # the newest stands last
-            self.entries[name] = Remembered(status, binding.function, arguments, group, self._request, *state)
+            self.entries[name] = Remembered(status, binding.function, arguments, group, self._request, state)
 
     def keep_failure(self, binding: Binding, status: StatusKey) -> None:
         """Remember the failed status of a key."""
         self.entries.pop(binding.key.NAME, None)
         self.entries[binding.key.NAME] = Remembered(status, binding.function, {}, request=self._request)
 
-    def still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
-        """Return whether a value was computed from these arguments, and nothing has changed since."""
+    def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if remembered.function is not binding.function or remembered.arguments is None:
             return False
         is_fresh = id(binding.function) in self._fresh
@@ -177,8 +186,7 @@ class Cache:
         if id(function) in self._unchanged:
             return True
         try:
-            before = _State(remembered.fingerprint, remembered.contents)
-            unchanged = before == self._read_state(binding, resolved)
+            unchanged = remembered.state == self._read_state(binding, resolved)
         except MemoryError:
             raise
         except Exception:  # something among them cannot be compared
@@ -187,7 +195,7 @@ class Cache:
             self._unchanged.add(id(function))
         return bool(unchanged)
 
-    def _read_state(self, binding: Binding, resolved: Resolved) -> _State:
+    def _read_state(self, binding: Binding, resolved: Resolved) -> State:
         """Return the present state of the model, of the arguments and of the function.
 
         The fingerprint of the model includes the values of its parameters if the function may read them. A function
@@ -196,7 +204,7 @@ class Cache:
         values = binding.contract.handles_model
         if values not in self._fingerprints:
             self._fingerprints[values] = take_fingerprint(self._provided["backend"], self._provided["model"], values)
-        return _State(self._fingerprints[values], resolved.list_contents(binding.function))
+        return State(self._fingerprints[values], resolved.list_contents(binding.function))
 
 
 def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
-from ..trace.observed_runs import ObservedRun, add_contradiction, explain_contradiction
+from ..trace.observed_runs import add_contradiction, explain_contradiction
 from ..trace.records import ModelTrace
 from .cache import Remembered, Resolved
 from .intrinsic import Inputs, Trace
@@ -45,12 +45,10 @@ class ComparedRuns:
         if traced is None or not isinstance(traced.status.value, ModelTrace):
             return
         new = self._memory if Trace.NAME in outcomes else outcomes  # earlier pairs are not compared again
-        runs: list[ObservedRun] = []
-        for name in new:
-            remembered = self._memory.get(name)
-            if remembered is not None and remembered.status.outcome.runs and _is_like(remembered, traced):
-                runs += remembered.status.outcome.runs
-        difference = explain_contradiction(traced.status.value, runs) if runs else ""
+        entries = [self._memory[name] for name in new if name in self._memory]
+        ran = [entry for entry in entries if entry.status.outcome.runs and _is_like(entry, traced)]
+        runs = [run for entry in ran for run in entry.status.outcome.runs]
+        difference = explain_contradiction(traced.status.value, runs)
         if difference:
             self.contradiction = difference
             self._contradict(traced.status)
@@ -94,7 +92,7 @@ class ComparedRuns:
 
 def _is_like(timed: Remembered, traced: Remembered) -> bool:
     """Return whether a value is of the same inputs, and of the same model, as the trace is."""
-    if timed.arguments is None or traced.arguments is None or timed.fingerprint != traced.fingerprint:
+    if timed.arguments is None or traced.arguments is None or timed.state.fingerprint != traced.state.fingerprint:
         return False
     inputs = timed.arguments.get(Inputs.NAME)
     return inputs is traced.arguments.get(Inputs.NAME) and not isinstance(inputs, NoInputs)

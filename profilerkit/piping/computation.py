@@ -107,14 +107,12 @@ class Computation:
         return self._computing.note_request(self._find_status(self.registry[name]))
 
     def _find_status(self, binding: Binding) -> StatusKey:
-        remembered = self.cache.entries.get(binding.key.NAME)
-        if remembered is not None and self.cache.is_loaded(remembered, binding):
-            return remembered.status
+        loaded = self.cache.find_loaded(binding)
+        if loaded is not None:
+            return loaded.status
         resolved = self.resolve(binding)
-        remembered = self.cache.entries.get(binding.key.NAME)  # a function behind it may have computed it
-        if remembered is not None and self.cache.still_holds(remembered, binding, resolved):
-            return remembered.status
-        return self._compute(binding, resolved)
+        remembered = self.cache.find(binding, resolved)
+        return self._compute(binding, resolved) if remembered is None else remembered.status
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
         """Compute bindings in turn and yield the name of each that is done; a failure is kept unless ``strict``.

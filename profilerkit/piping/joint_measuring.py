@@ -58,11 +58,8 @@ class _Participant(NamedTuple):
 
     def find_group(self) -> object | None:
         """Return the object that the remembered value shares with those measured together with it; None without one."""
-        cache = self.computation.cache
-        remembered = cache.entries.get(self.binding.key.NAME)
-        if remembered is None or not cache.still_holds(remembered, self.binding, self.arguments):
-            return None
-        return remembered.group
+        remembered = self.computation.cache.find(self.binding, self.arguments)
+        return None if remembered is None else remembered.group
 
 
 def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
