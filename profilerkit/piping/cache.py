@@ -45,7 +45,7 @@ class Remembered:
     Attributes:
         status: The status.
         function: The function that computed it.
-        arguments: The arguments of the function; None for a loaded value, whose arguments are not known.
+        arguments: `Resolved.origins` of the function; None for a loaded value, of which they are not known.
         group: An object that all values of one joint measurement share.
         request: The caller's arguments of the request that computed the value, for reports.
         state: The state at that time.
@@ -70,14 +70,24 @@ class Resolved(NamedTuple):
     """The arguments of a function, and the statuses that it uses.
 
     Attributes:
-        values: The arguments.
-        statuses: The statuses that some of them come from.
+        plain: The arguments that are no values of statuses.
+        statuses: The statuses whose values are the other arguments.
         requested: The statuses that the function has requested from its profiler while it was called.
     """
 
-    values: dict[str, Any]
+    plain: dict[str, Any]
     statuses: dict[str, StatusKey]
     requested: list[StatusKey]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All arguments, as the function gets them."""
+        return {**self.plain, **{name: status.value for name, status in self.statuses.items()}}
+
+    @property
+    def origins(self) -> dict[str, Any]:
+        """All arguments, with the statuses in place of their values."""
+        return {**self.plain, **self.statuses}
 
     def list_contents(self, function: ProfilerFunction) -> object:
         """Return the present contents of the arguments of a function, and of its own attributes.
@@ -85,11 +95,7 @@ class Resolved(NamedTuple):
         Statuses never change. Of the arguments that every profiler provides, only the data splits may change: the model
         has its fingerprint.
         """
-        changeable = {
-            name: value
-            for name, value in self.values.items()
-            if name not in self.statuses and (name not in PROVIDED or name in _DATA)
-        }
+        changeable = {name: value for name, value in self.plain.items() if name not in PROVIDED or name in _DATA}
         return list_contents((changeable, getattr(function, "__dict__", None)))
 
     def list_traces(self) -> list[ModelTrace]:
@@ -159,10 +165,9 @@ class Cache:
         """Remember the values that a binding's function has computed from its arguments."""
         self._fresh.add(id(binding.function))
         state = _NOT_READ if self._once else self._read_state(binding, resolved)
-        arguments = {**resolved.values, **resolved.statuses}
         for name, status in statuses.items():
             self.entries.pop(name, None)  # the newest stands last
-            self.entries[name] = Remembered(status, binding.function, arguments, group, self._request, state)
+            self.entries[name] = Remembered(status, binding.function, resolved.origins, group, self._request, state)
 
     def keep_failure(self, binding: Binding, status: StatusKey) -> None:
         """Remember the failed status of a key."""
@@ -176,7 +181,7 @@ class Cache:
         has_failed = remembered.status.outcome.completeness is Completeness.FAILED
         if not is_fresh and (self._recompute or has_failed):
             return False
-        if not _are_same({**resolved.values, **resolved.statuses}, remembered.arguments):
+        if not _are_same(resolved.origins, remembered.arguments):
             return False
         return is_fresh or self._once or self._is_unchanged(remembered, binding, resolved)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
@@ -19,13 +18,6 @@ from .status import StatusKey
 __all__ = ["ComparedRuns"]
 
 
-class _Replaced(NamedTuple):
-    """A status that a contradiction has made incomplete, kept so that its ``id`` stays its own; and the new one."""
-
-    past: StatusKey
-    present: StatusKey
-
-
 class ComparedRuns:
     """Compares observed runs with the trace if one of the two is new.
 
@@ -36,8 +28,9 @@ class ComparedRuns:
     def __init__(self, memory: dict[str, Remembered]) -> None:
         self.contradiction = ""
         self._memory = memory
-        #: By the ``id`` of the past status.
-        self._replaced: dict[int, _Replaced] = {}
+        #: By the ``id`` of a status that a contradiction has made incomplete: the status, which is kept so that no
+        #: other one gets this id, and the status in its place.
+        self._replaced: dict[int, tuple[StatusKey, StatusKey]] = {}
 
     def compare(self, outcomes: Mapping[str, Outcome]) -> None:
         """Compare the outcomes of a function, which are remembered already, with earlier values."""
@@ -58,8 +51,7 @@ class ComparedRuns:
         if not self._replaced:
             return resolved
         statuses = {name: self._renew(status) for name, status in resolved.statuses.items()}
-        values = {name: statuses[name].value if name in statuses else value for name, value in resolved.values.items()}
-        return Resolved(values, statuses, [self._renew(status) for status in resolved.requested])
+        return Resolved(resolved.plain, statuses, [self._renew(status) for status in resolved.requested])
 
     def _contradict(self, past: StatusKey) -> None:
         """Mark the remembered trace as contradicted, and all remembered values that were computed from it.
@@ -67,27 +59,26 @@ class ComparedRuns:
         Nothing is computed again: a value keeps its number, and is not complete any more.
         """
         trace = add_contradiction(past.value, self.contradiction)
-        present = past.with_outcome(replace(past.outcome, value=trace), past.sources)
-        self._replaced[id(past)] = _Replaced(past, present)
+        self._replace(past, past.with_outcome(replace(past.outcome, value=trace), past.sources))
         for name, remembered in self._memory.items():
-            arguments = remembered.arguments
-            if arguments is not None:
-                arguments = {
-                    name: self._renew(value) if isinstance(value, StatusKey) else value
-                    for name, value in arguments.items()
-                }
+            arguments = remembered.arguments and {
+                parameter: self._renew(value) if isinstance(value, StatusKey) else value
+                for parameter, value in remembered.arguments.items()
+            }
             self._memory[name] = replace(remembered, status=self._renew(remembered.status), arguments=arguments)
+
+    def _replace(self, past: StatusKey, present: StatusKey) -> StatusKey:
+        self._replaced[id(past)] = (past, present)
+        return present
 
     def _renew(self, status: StatusKey) -> StatusKey:
         """Return a status as it is after all contradictions; itself, if it needed no trace that was contradicted."""
         if id(status) in self._replaced:
-            return self._renew(self._replaced[id(status)].present)  # which a later run may have contradicted too
+            return self._renew(self._replaced[id(status)][1])  # which a later run may have contradicted too
         sources = tuple(map(self._renew, status.sources))
         if all(source is past for source, past in zip(sources, status.sources, strict=True)):
             return status
-        present = status.with_outcome(_limit_outcome(status, sources), sources)
-        self._replaced[id(status)] = _Replaced(status, present)
-        return present
+        return self._replace(status, status.with_outcome(_limit_outcome(status, sources), sources))
 
 
 def _is_like(timed: Remembered, traced: Remembered) -> bool:

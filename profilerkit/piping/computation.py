@@ -171,14 +171,13 @@ class Computation:
         """Add the argument for a parameter, from the first of its sources that there is."""
         name = parameter.name
         if name in self.arguments:
-            resolved.values[name] = self.arguments[name]
+            resolved.plain[name] = self.arguments[name]
         elif name in self.provided:
-            resolved.values[name] = self.provided[name]
+            resolved.plain[name] = self.provided[name]
         elif (binding := self.registry.find_source(parameter)) is not None:
-            status = resolved.statuses[name] = self._find_status(binding)
-            resolved.values[name] = status.value
+            resolved.statuses[name] = self._find_status(binding)
         elif parameter.default is not Parameter.empty:
-            resolved.values[name] = parameter.default
+            resolved.plain[name] = parameter.default
         else:
             likely = self.registry.find_like(name, function)
             raise MissingArgumentError(
