@@ -221,19 +221,20 @@ def _select_static_keys(registry: Registry, request: KeyRequest, arguments: Mapp
     function of the user's that is left out because it may run the model is named; with ``strict`` it is an error.
     """
     named = None if request.names is None else [registry[name].key.NAME for name in request.names]
-    running = [name for name in named or () if registry.find_need(name) is Need.RUN]
-    if running:
+    requested = select_keys(registry, named, arguments)
+    running = [name for name in requested if registry.find_need(name) is Need.RUN]
+    refused = [name for name in running if name in (named or ())]
+    if refused:
         raise ArgumentError(
-            f"static=True runs nothing, and {', '.join(running)} needs the model to run; leave out one of both"
-            f"{_explain_assumption(registry, running)}"
+            f"static=True runs nothing, and {', '.join(refused)} needs the model to run; leave out one of both"
+            f"{_explain_assumption(registry, refused)}"
         )
-    metrics = [name for name in select_keys(registry, named, arguments) if isinstance(registry[name].key, Metric)]
-    left_out = [name for name in metrics if registry.find_need(name) is Need.RUN]
-    assumption = _explain_assumption(registry, left_out)
+    metrics = [name for name in requested if isinstance(registry[name].key, Metric)]
+    assumption = _explain_assumption(registry, [name for name in metrics if name in running])
     if assumption:
         _refuse_or_warn(f"static=True leaves out what may run the model{assumption}", request.strict)
-    static = [name for name in metrics if name not in left_out]
-    return list(dict.fromkeys([*(named or ()), *static]))  # a key that is named need not be a metric
+    static = (*(named or ()), *metrics)  # a key that is named need not be a metric
+    return [name for name in requested if name in static and name not in running]
 
 
 def _explain_assumption(registry: Registry, names: Iterable[str]) -> str:
