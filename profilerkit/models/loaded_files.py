@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from ..process.files import read_stamp
-from .search_path import find_installed, path_restored, read_absolute_path
+from .search_path import SearchPath, path_restored
 
 __all__ = ["Namespace", "find_namespace", "in_plain_names"]
 
@@ -40,17 +40,9 @@ class Namespace:
     def __init__(self, path: Path, key: str) -> None:
         self.source: Path = path
         self.name: str = _PREFIX + key
-        self.folder: str = str(path if path.is_dir() else path.parent)
-        #: The folders in which its code searches modules, and the ones among them that belong to the file.
-        self.path: list[str] = [self.folder, *sys.path]
-        self.own_folders: list[str] = [self.folder]
-        #: The caller's path while the file is loaded, and ``sys.path`` as it was read last.
-        self.callers_path: list[str] = []
-        self._path_read: list[str] = []
+        self.path = SearchPath(str(path if path.is_dir() else path.parent))
         #: The plain names by which its modules were found meanwhile.
         self._plain_names: set[str] = set()
-        #: The answers of `holds`, by the first part of a module's name.
-        self._answers: dict[str, bool] = {}
         #: The stamp of each file when it was imported.
         self._files: dict[str, str] = {}
         self._loads = 0
@@ -59,7 +51,7 @@ class Namespace:
         self.builtins: dict[str, Any] = {}
         self._copy_builtins()
         self.package = ModuleType(self.name)
-        self.package.__path__ = self.own_folders
+        self.package.__path__ = self.path.own_folders
         sys.modules[self.name] = self.package
         _namespaces[key] = self
 
@@ -83,36 +75,15 @@ class Namespace:
 
     def holds(self, name: str) -> bool:
         """Return whether a module belongs to this namespace: whether it is in a folder that belongs to the file."""
-        if self in _loading and sys.path != self._path_read:
-            self._read_path()
-        top = name.partition(".")[0]
-        if top not in self._answers:
-            self._answers[top] = self._is_first_here(top)
-        return self._answers[top]
+        if self in _loading and self.path.read_changes():
+            self._remove_others()
+        return self.path.is_own(name.partition(".")[0], _loading[0].path.callers_path if _loading else sys.path)
 
-    def _read_path(self) -> None:
-        """Read where the file's code searches by now: the folders that it has added to ``sys.path`` are the file's.
-
-        Modules of others are removed from ``sys.modules`` where they have names of modules in these folders.
-        """
-        self._path_read = list(sys.path)
-        self.path = read_absolute_path()
-        self.own_folders += [folder for folder in self.path if folder not in {*self.callers_path, *self.own_folders}]
-        self._answers.clear()
+    def _remove_others(self) -> None:
+        """Remove modules of others from ``sys.modules`` where they have names of modules of the file."""
         for name in filter(self.holds, list(sys.modules)):
             if not str(getattr(sys.modules[name], "__name__", "")).startswith(f"{self.name}."):
                 del sys.modules[name]
-
-    def _is_first_here(self, top: str) -> bool:
-        """Return whether a search along the path finds a module in one of the file's folders first."""
-        if top in sys.builtin_module_names or (top in sys.stdlib_module_names and top in sys.modules):
-            return False  # a module that Python itself has imported is not searched for again
-        local = PathFinder.find_spec(top, self.own_folders)
-        first = None if local is None else PathFinder.find_spec(top, self.path)
-        # A folder without __init__.py, whose origin is None, gives way to a module or package anywhere on the path.
-        if local is None or first is None or first.origin != local.origin:
-            return False
-        return local.origin is None or local.origin not in _list_origins_elsewhere(top)
 
     def find_module(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Return the spec of a module of this namespace by its full name; None if there is none."""
@@ -171,12 +142,13 @@ class Namespace:
         """
         with path_restored():
             if self not in _loading:
-                self.callers_path = read_absolute_path()
+                self.path.begin()
             _loading.append(self)
-            sys.path.insert(0, self.folder)
+            sys.path.insert(0, self.path.own_folders[0])
             sys.meta_path.insert(0, self)
             callers_modules = dict(sys.modules)
-            self._read_path()
+            if self.path.read_changes():
+                self._remove_others()
             try:
                 yield
             finally:
@@ -258,18 +230,6 @@ def _add_number(name: str, number: int) -> str:
 def in_plain_names(text: str) -> str:
     """Return a text with the modules of namespaces under their plain names, as their code imports them."""
     return re.sub(rf"{re.escape(_PREFIX)}\w+\.(\w+?)(__\d+)?\b", r"\1", text)
-
-
-def _list_origins_elsewhere(name: str) -> list[str | None]:
-    """Return the files of a module for all other code: imported already, or of an installed package.
-
-    The file's folder may be the folder of a package which is installed from there (``pip install -e .``).
-    """
-    imported = getattr(sys.modules.get(name), "__spec__", None)
-    if imported is not None and imported.name.startswith(_PREFIX):
-        imported = None  # it is a namespace's
-    installed = find_installed(name, _loading[0].callers_path if _loading else sys.path)
-    return [spec.origin for spec in (imported, installed) if spec is not None]
 
 
 _namespaces: dict[str, Namespace] = {}

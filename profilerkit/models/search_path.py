@@ -1,4 +1,4 @@
-"""Where modules are searched for: ``sys.path`` while a file is loaded, and for code that has nothing to do with it."""
+"""Where modules are searched for: ``sys.path`` while a file is loaded, and which of its folders belong to the file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ..process.locks import Lock
 from ..process.restoring import restored
+from ..process.user_lines import is_loaded_file
 
-__all__ = ["find_installed", "path_restored", "read_absolute_path"]
+__all__ = ["SearchPath", "path_restored"]
 
 #: Held while a file is loaded.
 _LOCK = Lock()
@@ -31,12 +32,78 @@ def path_restored() -> Iterator[None]:
             yield
 
 
-def read_absolute_path() -> list[str]:
+class SearchPath:
+    """The folders in which the code of a file searches for modules, and those among them that belong to the file.
+
+    Attributes:
+        own_folders: The folder of the file, and the folders that its code has added to ``sys.path``.
+        callers_path: The path of the caller while the file is loaded.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.own_folders: list[str] = [folder]
+        self.callers_path: list[str] = []
+        self._folders = [folder, *sys.path]
+        #: ``sys.path`` as it was read last.
+        self._read_last: list[str] = []
+        #: The answers of `is_own`, by the name of a module.
+        self._answers: dict[str, bool] = {}
+
+    def begin(self) -> None:
+        """Note the path of the caller, who begins to load the file."""
+        self.callers_path, self._read_last = _read_absolute_path(), []
+
+    def read_changes(self) -> bool:
+        """Read ``sys.path`` if it has changed, and return whether it has: folders that are new are the file's."""
+        if sys.path == self._read_last:
+            return False
+        self._read_last, self._folders = list(sys.path), _read_absolute_path()
+        self.own_folders += [
+            folder for folder in self._folders if folder not in {*self.callers_path, *self.own_folders}
+        ]
+        self._answers.clear()
+        return True
+
+    def is_own(self, name: str, elsewhere: Sequence[str]) -> bool:
+        """Return whether a search for a module finds it in one of the file's folders first.
+
+        ``elsewhere`` is the path of other code. A module that this code has, too, is not the file's.
+        """
+        if name not in self._answers:
+            found = self._find_first_here(name)
+            self._answers[name] = found is not None and not _is_shared(name, found.origin, elsewhere)
+        return self._answers[name]
+
+    def _find_first_here(self, name: str) -> ModuleSpec | None:
+        """Return the spec of a module that a search finds in one of the file's folders first; None for any other."""
+        if name in sys.builtin_module_names or (name in sys.stdlib_module_names and name in sys.modules):
+            return None  # a module that Python itself has imported is not searched for again
+        local = PathFinder.find_spec(name, self.own_folders)
+        first = None if local is None else PathFinder.find_spec(name, self._folders)
+        # A folder without __init__.py, whose origin is None, gives way to a module or package anywhere on the path.
+        return local if local is not None and first is not None and first.origin == local.origin else None
+
+
+def _is_shared(name: str, origin: str | None, path: Sequence[str]) -> bool:
+    """Return whether code with this path gets a module from the same file: it is imported already, or installed.
+
+    The file's folder may be the folder of a package which is installed from there (``pip install -e .``).
+    """
+    if origin is None:
+        return False
+    imported = getattr(sys.modules.get(name), "__spec__", None)
+    if imported is not None and imported.origin == origin and not is_loaded_file(imported.name):
+        return True
+    installed = _find_installed(name, path)
+    return installed is not None and installed.origin == origin
+
+
+def _read_absolute_path() -> list[str]:
     """Return ``sys.path`` so that it stays the same wherever the process goes; "" stays as it is."""
     return [str(Path(folder).absolute()) if folder else folder for folder in sys.path]
 
 
-def find_installed(name: str, path: Sequence[str]) -> ModuleSpec | None:
+def _find_installed(name: str, path: Sequence[str]) -> ModuleSpec | None:
     """Return the spec of a module for other code than the file's: without the folders of the script and of the shell.
 
     Finders of editable installations are asked for each module that no folder of ``path`` has.
