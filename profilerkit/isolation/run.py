@@ -6,10 +6,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FailureCode, ModelFailedError
 from ..job import Job
@@ -63,6 +63,13 @@ class _Clock:
         return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
 
 
+class _Due(NamedTuple):
+    """What is done by the clock, and in how many seconds."""
+
+    seconds: float
+    act: Callable[[], None]
+
+
 class IsolatedRun:
     """A process that runs one job: call `pump` until it is ``over``, then read its `result`.
 
@@ -85,8 +92,8 @@ class IsolatedRun:
         #: Why the caller has ended the model's process, and the details.
         self._code: FailureCode | None = None
         self._detail = ""
-        #: The model's process, which is also the number of its session, and a descriptor of it.
-        self._pid: int | None = None
+        #: The model's process, once it is known, which is also the number of its session; and a descriptor of it.
+        self.pid: int | None = None
         self._pidfd: int | None = None
         self._stopped = False
         #: When a process whose channel has closed is ended unless it ends by itself, by `time.monotonic`.
@@ -99,11 +106,6 @@ class IsolatedRun:
         self._started = start(start_method, job, limits, tuple(preload))
         self._ends = self._started.ends
         self._clock.run()  # the start of a fork server, which is kept, is not the model's
-
-    @property
-    def pid(self) -> int | None:
-        """The process of the model; None before it is known."""
-        return self._pid
 
     @property
     def seconds(self) -> float:
@@ -137,8 +139,8 @@ class IsolatedRun:
 
     def _take_control(self, message: dict[str, Any]) -> None:
         if "child" in message:
-            self._pid = int(message["child"])
-            self._pidfd = processes.pidfd(self._pid)
+            self.pid = int(message["child"])
+            self._pidfd = processes.pidfd(self.pid)
         if "ended" in message:
             self.ending = Ending(**message["ended"])
 
@@ -200,30 +202,38 @@ class IsolatedRun:
             self._give_up_at = time.monotonic() + PATIENCE
             self._started.send(end=True, dump=dump)
 
-    def seconds_left(self) -> float | None:
-        """Return the seconds until `on_time` has work to do; None if that may be never."""
+    def _find_next_due(self) -> _Due | None:
+        """Return what is done next by the clock; None if that may be nothing."""
         now = time.monotonic()
         if self._give_up_at is not None:
-            return max(0.0, self._give_up_at - now)
-        ends = [] if self._end_at is None else [self._end_at - now]
+            return _Due(self._give_up_at - now, self._finish)
+        due = []
+        if self._end_at is not None:
+            due.append(_Due(self._end_at - now, self._end_without_channel))
         if self.limits.timeout is not None and self._clock.runs:
-            ends.append(self.limits.timeout - self._clock.seconds)
-        return max(0.0, min(ends)) if ends else None
+            due.append(_Due(self.limits.timeout - self._clock.seconds, self._end_late))
+        return min(due, key=lambda one: one.seconds, default=None)
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until `on_time` has work to do; None if that may be never."""
+        due = self._find_next_due()
+        return None if due is None else max(0.0, due.seconds)
 
     def on_time(self) -> None:
         """End a process that reached its time limit; finish without its supervisor if that does not end."""
-        if self.over or self.seconds_left() != 0.0:
-            return
-        if self._give_up_at is not None:
-            self._finish()
-        elif self._end_at is not None and self._end_at <= time.monotonic():
-            self._end_at = None
-            has_ended = self._pidfd is not None and processes.has_ended(self._pidfd)
-            if not has_ended:  # else the supervisor will say how
-                self._end_for(FailureCode.CHANNEL, "it was closed")
-        else:
-            self.go_on()  # so that it can say where it is
-            self._end_for(FailureCode.TIMEOUT)
+        due = None if self.over else self._find_next_due()
+        if due is not None and due.seconds <= 0:
+            due.act()
+
+    def _end_without_channel(self) -> None:
+        """End a process that goes on although its channel is closed; of one that ended, the supervisor will say how."""
+        self._end_at = None
+        if self._pidfd is None or not processes.has_ended(self._pidfd):
+            self._end_for(FailureCode.CHANNEL, "it was closed")
+
+    def _end_late(self) -> None:
+        self.go_on()  # so that it can say where it is
+        self._end_for(FailureCode.TIMEOUT)
 
     def _finish(self) -> None:
         """Record that the process is over, after the rest of its output was read."""
@@ -234,7 +244,7 @@ class IsolatedRun:
         if self.ending is None:
             self._code = self._code or FailureCode.LOST
             started = self._started
-            processes.end_tree(lambda: processes.find_marked(started.marker, self._pid, started.their_channel))
+            processes.end_tree(lambda: processes.find_marked(started.marker, self.pid, started.their_channel))
         self._started.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
