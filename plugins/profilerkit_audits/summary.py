@@ -16,7 +16,7 @@ from profilerkit.count_text import format_count, list_some
 from profilerkit.foreign_text import visible
 from profilerkit.hooks.offers import list_status_keys
 from profilerkit.piping.outcome import Completeness
-from profilerkit.piping.quantity import split_words, write_title
+from profilerkit.piping.titles import split_words, write_title
 from profilerkit.render.console import draw_parts, to_text
 from profilerkit.render.grids import Grid
 

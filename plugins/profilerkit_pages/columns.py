@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.piping.quantity import Scale, write_title
+from profilerkit.piping.quantity import Scale
+from profilerkit.piping.titles import write_title
 from profilerkit.render.values import write_row_value
 from profilerkit.trace.layer_view import PEAK
 

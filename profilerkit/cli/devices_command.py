@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
-from ..piping.quantity import split_words
+from ..piping.titles import split_words
 from .printing import emit
 
 if TYPE_CHECKING:

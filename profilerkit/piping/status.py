@@ -14,7 +14,8 @@ from ..times.measurement import Measurement
 from ..trace.completeness import TracePart
 from .comparative import Comparative
 from .outcome import Completeness, Outcome, is_number
-from .quantity import Quantity, Scale, format_number, scale_value, write_measurement, write_title
+from .quantity import Quantity, Scale, format_number, scale_value, write_measurement
+from .titles import write_title
 
 __all__ = ["NOT_COMPUTED", "Metric", "StatusKey", "list_origins"]
 

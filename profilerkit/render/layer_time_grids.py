@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 
-from ..piping.quantity import split_words, write_title
+from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
 from ..times.wording import format_noise
 from ..trace.layer_paths import within_depth

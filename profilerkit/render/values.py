@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..piping.outcome import Completeness
-from ..piping.quantity import PREFIXES, Scale, scale_value, split_words
+from ..piping.quantity import PREFIXES, Scale, scale_value
+from ..piping.titles import split_words
 from ..results.report import StatusRecord
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds, Sign, read_bounds

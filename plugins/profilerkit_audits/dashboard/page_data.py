@@ -16,7 +16,8 @@ from profilerkit.errors import StoreError
 from profilerkit.foreign_text import visible
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
-from profilerkit.piping.quantity import Scale, write_title
+from profilerkit.piping.quantity import Scale
+from profilerkit.piping.titles import write_title
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.trace.bounds import Sign
 from profilerkit_pages.page_parts import pack

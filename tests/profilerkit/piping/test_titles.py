@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilerkit.piping.quantity import write_title
+from profilerkit.piping.titles import write_title
 
 
 @pytest.mark.parametrize(
