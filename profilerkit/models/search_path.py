@@ -70,8 +70,8 @@ class SearchPath:
         ``elsewhere`` is the path of other code. A module that this code has, too, is not the file's.
         """
         if name not in self._answers:
-            found = self._find_first_here(name)
-            self._answers[name] = found is not None and not _is_shared(name, found.origin, elsewhere)
+            spec = self._find_first_here(name)
+            self._answers[name] = spec is not None and not _is_shared(name, spec.origin, elsewhere)
         return self._answers[name]
 
     def _find_first_here(self, name: str) -> ModuleSpec | None:
