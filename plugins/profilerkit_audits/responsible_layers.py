@@ -38,21 +38,6 @@ class _Move(NamedTuple):
     change: str
 
 
-class _Paths(NamedTuple):
-    """The paths of a layer in both reports."""
-
-    before: str
-    after: str
-
-
-class _Group(NamedTuple):
-    """Layers that moved alike: how many there are, and the paths of the first one."""
-
-    move: _Move
-    number: int
-    first: _Paths
-
-
 class OperatorSum(NamedTuple):
     """The calls of an operator in a layer, and the sum of their counts."""
 
@@ -109,22 +94,21 @@ def _describe_moves(before: Report, after: Report, metric: str, column: str) -> 
     """Yield a text for each group of layers in which a column moved, and how many more layers there are."""
     unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     are_known = metric in WORK and before.operators is not None and after.operators is not None
-    operators = [sum_operators(report, metric) if are_known else {} for report in (before, after)]
-    groups = _group_moves(before, after, column)
-    yield from (_describe_group(group, unit, *operators) for group in groups[:_NAMED])
-    rest = sum(group.number for group in groups[_NAMED:])
+    old, new = (sum_operators(report, metric) if are_known else {} for report in (before, after))
+    paths: dict[_Move, list[tuple[str, str]]] = {}
+    for move, pair in _find_moves(before, after, column):
+        paths.setdefault(move, []).append(pair)
+    counts = leave_out_renamed(Counter({move: len(pairs) for move, pairs in paths.items()}))
+    ranked = sorted(counts, key=lambda move: -abs(move.difference * counts[move]))
+    for move in ranked[:_NAMED]:
+        path, path_after = paths[move][0]
+        text = _describe_move(move, counts[move], path, unit)
+        is_on_both_sides = move.change not in ("added", "removed")
+        operators = compare_operators(old, new, path, path_after) if is_on_both_sides else ""
+        yield f"{text} by {operators}" if operators else text
+    rest = sum(counts[move] for move in ranked[_NAMED:])
     if rest:
         yield f"and {format_count(rest, 'more layer')}"
-
-
-def _group_moves(before: Report, after: Report, column: str) -> list[_Group]:
-    """Return the layers that moved, the largest differences first."""
-    paths: dict[_Move, list[_Paths]] = {}
-    for move, of_layer in _find_moves(before, after, column):
-        paths.setdefault(move, []).append(of_layer)
-    counts = leave_out_renamed(Counter({move: len(several) for move, several in paths.items()}))
-    groups = [_Group(move, count, paths[move][0]) for move, count in counts.items()]
-    return sorted(groups, key=lambda group: -abs(group.move.difference * group.number))
 
 
 def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
@@ -139,27 +123,20 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
     return +left
 
 
-def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
-    """Yield each layer that moved, with its path in both reports; no layer without a number in one of them."""
+def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, tuple[str, str]]]:
+    """Yield each layer that moved, with its paths in both reports; no layer without a number in one of them."""
     for row in align(before, after, columns=(column,)):
         difference = find_difference(row, column)
         if difference:
             other_path = row["path"] if row["other_path"] is None else row["other_path"]
-            yield _Move(row["other_type"] or row["type"], difference, row["change"]), _Paths(row["path"], other_path)
+            yield _Move(row["other_type"] or row["type"], difference, row["change"]), (row["path"], other_path)
 
 
-def _describe_group(group: _Group, unit: str, before: Operators, after: Operators) -> str:
+def _describe_move(move: _Move, count: int, path: str, unit: str) -> str:
     """Return the first of equal layers with its difference: "block.0 (Linear) and 3 like it: +64 each, added"."""
-    move, count, paths = group
-    text = f"{paths.before or '(model)'} ({move.kind})"
-    if count == 1:
-        text += f": {move.difference:+,}{unit}"
-    else:
-        text += f" and {count - 1} like it: {move.difference:+,}{unit} each"
-    if move.change in ("added", "removed"):
-        return f"{text}, {move.change}"
-    operators = compare_operators(before, after, paths.before, paths.after)
-    return f"{text} by {operators}" if operators else text
+    others, each = ("", "") if count == 1 else (f" and {count - 1} like it", " each")
+    end = f", {move.change}" if move.change in ("added", "removed") else ""
+    return f"{path or '(model)'} ({move.kind}){others}: {move.difference:+,}{unit}{each}{end}"
 
 
 def _find_peaks(before: Report, after: Report) -> Iterator[str]:
@@ -184,14 +161,6 @@ def sum_operators(report: Report, column: str) -> Operators:
     return sums
 
 
-class _OperatorMove(NamedTuple):
-    """The operator of a layer whose count moved: by how much, and in words how often it is called."""
-
-    name: str
-    difference: float
-    calls: str
-
-
 def compare_operators(before: Operators, after: Operators, path: str, path_after: str) -> str:
     """Return the operators of a layer, named by its path in either report, whose counts moved; the largest first.
 
@@ -201,20 +170,18 @@ def compare_operators(before: Operators, after: Operators, path: str, path_after
     >>> compare_operators(before, {("rotary", "mul"): OperatorSum(1, 8)}, "rotary", "rotary")
     'bmm -16 (no longer called), mul +8 (not called before)'
     """
-    old_sums = {name: total for (layer, name), total in before.items() if layer == path}
-    new_sums = {name: total for (layer, name), total in after.items() if layer == path_after}
     nothing = OperatorSum(0, 0)
-    moves = []
-    for name in {**old_sums, **new_sums}:
-        old, new = old_sums.get(name, nothing), new_sums.get(name, nothing)
-        if old.total != new.total:
-            moves.append(_OperatorMove(name, new.total - old.total, _describe_calls(old.calls, new.calls)))
-    if not moves or (len(moves) == 1 and not moves[0].calls):
+    old = {name: total for (layer, name), total in before.items() if layer == path}
+    new = {name: total for (layer, name), total in after.items() if layer == path_after}
+    pairs = {name: (old.get(name, nothing), new.get(name, nothing)) for name in {**old, **new}}
+    moves = {name: pair[1].total - pair[0].total for name, pair in pairs.items() if pair[0].total != pair[1].total}
+    calls = {name: _describe_calls(pairs[name][0].calls, pairs[name][1].calls) for name in moves}
+    if len(moves) == 1 and not any(calls.values()):
         return ""
-    moves.sort(key=lambda move: -abs(move.difference))
-    texts = [f"{move.name} {move.difference:+,}{move.calls}" for move in moves[:_NAMED]]
-    if len(moves) > _NAMED:
-        texts.append(f"and {format_count(len(moves) - _NAMED, 'more operator')}")
+    ranked = sorted(moves, key=lambda name: -abs(moves[name]))
+    texts = [f"{name} {moves[name]:+,}{calls[name]}" for name in ranked[:_NAMED]]
+    if len(ranked) > _NAMED:
+        texts.append(f"and {format_count(len(ranked) - _NAMED, 'more operator')}")
     return ", ".join(texts)
 
 
