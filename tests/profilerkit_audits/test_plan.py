@@ -16,7 +16,6 @@ from profilerkit.hooks.manager import manager
 from profilerkit_audits import Plan
 from profilerkit_audits.cases import list_cases
 from profilerkit_audits.listing import find_specs
-from profilerkit_audits.local_engine import State, may_go, may_start
 from profilerkit_audits.plan_shapes import check_shape, read_shape
 
 LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
@@ -325,13 +324,6 @@ def test_two_inputs_may_be_called_shape_and_dtype() -> None:
 def test_a_metric_may_have_one_of_its_other_names(tmp_path: Path) -> None:
     read = Plan.load(written(tmp_path, LEAST.replace('"macs"', '"macs", "latency"')))
     assert read.models[0].metrics == ("macs", "execution_time")
-
-
-@pytest.mark.parametrize("device", ["CPU", "cpu:0", "/CPU:0"])
-def test_a_cpu_by_any_of_its_names_is_timed_while_nothing_else_runs(device: str, tmp_path: Path) -> None:
-    (case,) = list_cases(plan(tmp_path, {"spec": "a.py:b", "device": device}, metrics=["execution_time"]))
-    assert not may_go(case.device, [(State.WAITING, case.device), (State.COUNTING, "cpu")])
-    assert not may_start([(State.TIMING, case.device)], workers=2)
 
 
 @pytest.mark.parametrize("metric", ["energy", "first_call_time", "execution_time"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -14,9 +12,6 @@ from profilerkit import Completeness, Measurement, Report, profile
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
-from profilerkit_audits.cases import Case
-from profilerkit_audits.engine import EngineOptions
-from profilerkit_audits.local_engine import LocalEngine, State, _Session, may_go, may_start
 from profilerkit_audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, find_flags
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -120,47 +115,3 @@ def test_flops_that_may_be_fewer_are_judged_by_their_lower_end(low: int | None, 
 def test_a_throughput_without_a_batch(fine: Report) -> None:
     (flag,) = find_flags(replace(fine, batch_size=None))
     assert flag.startswith("throughput: samples in a second of inputs whose batch size is not known")
-
-
-# Turns ----------------------------------------------------------------------------------------------------------------
-
-C, W, T = State.COUNTING, State.WAITING, State.TIMING
-
-
-@pytest.mark.parametrize(
-    ("device", "states", "expected"),
-    [
-        ("cpu", [(W, "cpu")], True),
-        ("cpu", [(W, "cpu"), (W, "cpu")], True),
-        ("cpu", [(W, "cpu"), (C, "cpu")], False),
-        ("cpu", [(W, "cpu"), (T, "cpu")], False),
-        ("cpu", [(W, "cpu"), (T, "cuda:0")], False),
-        ("cuda:0", [(W, "cuda:0"), (C, "cpu")], True),
-        ("cuda:0", [(W, "cuda:0"), (T, "cuda:0")], False),
-        ("cuda:0", [(W, "cuda:0"), (T, "cuda:1")], True),
-        ("gpu", [(W, "gpu"), (T, "cuda:0")], False),  # the names of one device
-        ("cuda:0", [(W, "cuda:0"), (T, "cuda")], False),
-        ("gpu:1", [(W, "gpu:1"), (T, "cuda:1")], False),
-        ("cuda:0", [(W, "cuda:0"), (T, "cpu")], False),
-    ],
-)
-def test_who_may_be_timed(device: str, states: list[tuple[State, str]], expected: bool) -> None:
-    assert may_go(device, states) is expected
-
-
-def test_nothing_is_started_while_a_cpu_is_timed_or_when_many_wait() -> None:
-    assert may_start([], 2)
-    assert may_start([(C, "cpu"), (W, "cpu")], 2)
-    assert may_start([(T, "cuda:0")], 2)
-    assert not may_start([(T, "cpu")], 2)
-    assert not may_start([(C, "cpu"), (C, "cpu")], 2)
-    assert not may_start([(W, "cpu"), (W, "cpu")], 2)
-
-
-def test_a_model_that_is_timed_on_a_gpu_notes_the_models_that_are_counted_beside_it() -> None:
-    """One that waits, stopped, takes nothing from others."""
-    engine = LocalEngine(EngineOptions())
-    states = (State.TIMING, State.COUNTING, State.COUNTING, State.WAITING)
-    engine._sessions = [_Session(Case("net.py:build", Path()), mock.Mock(), (), state) for state in states]
-    engine._count_beside()
-    assert [session.beside for session in engine._sessions] == [2, 2, 2, 0]
