@@ -134,9 +134,9 @@ def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_M
 
 def _describe_move(move: _Move, count: int, path: str, unit: str) -> str:
     """Return the first of equal layers with its difference: "block.0 (Linear) and 3 like it: +64 each, added"."""
-    others, each = ("", "") if count == 1 else (f" and {count - 1} like it", " each")
+    others, suffix = ("", "") if count == 1 else (f" and {count - 1} like it", " each")
     end = f", {move.change}" if move.change in ("added", "removed") else ""
-    return f"{path or '(model)'} ({move.kind}){others}: {move.difference:+,}{unit}{each}{end}"
+    return f"{path or '(model)'} ({move.kind}){others}: {move.difference:+,}{unit}{suffix}{end}"
 
 
 def _find_peaks(before: Report, after: Report) -> Iterator[str]:
