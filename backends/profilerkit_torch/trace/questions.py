@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from ..compat.autograd import make_dual
-from ..compat.modes import are_subclasses_asked
+from ..compat.modes import are_subclasses_asked, is_any_autocast_enabled
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..compat.recording import find_transform_level
 from ..compat.tensors import VIEW_QUESTIONS, FakeTensor, stands_in, tensor_classes
@@ -123,6 +123,8 @@ class Questions(PassMode):
 
         A device that is no keyword argument, as of ``x.to("cuda")``, is the matter of `DeviceQuestions`.
         """
+        if is_any_autocast_enabled():  # by the model: no operator shows it
+            self._recorder.require_no_autocast()
         if self._has_given_memory:
             self._recorder.origins.note_freed_memory()
         handle = self._handlers.get(func)

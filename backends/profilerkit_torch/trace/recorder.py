@@ -119,6 +119,11 @@ class Recorder(WatchingMode, PassRecord):
         self.refusal = reason
         raise PassError(reason)
 
+    def require_no_autocast(self) -> None:
+        """Refuse a pass in which autocast, which is on, would act otherwise than in a run."""
+        if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
+            self.refuse(Refusal.AUTOCAST)
+
     # The way of an operator -------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -404,12 +409,6 @@ class Recorder(WatchingMode, PassRecord):
         return result
 
     # Layers -----------------------------------------------------------------------------------------------------------
-
-    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
-        """Refuse a pass under autocast if autocast would act otherwise than in a run."""
-        super().begin_layer(module, path, call)  # first: torch ends the layer also where this refuses the pass
-        if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
-            self.refuse(Refusal.AUTOCAST)
 
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
         """Know the output of a layer that has a formula of its own, wherever that was made."""

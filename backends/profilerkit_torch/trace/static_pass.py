@@ -170,6 +170,7 @@ class RecordedPass:
                 self._prepare_answers(recorder, prepared)
                 prepared.stand_ins.clear()  # a weight that the model replaces is freed
                 with self._watch(recorder):
+                    recorder.require_no_autocast()
                     self._kind.run(self._model, prepared.inputs, recorder)
                 spread = self._find_peak_spread(recorder, alive.of_inputs)
             finally:

@@ -176,6 +176,18 @@ def test_autocast_is_seen_and_keeps_the_weights_it_casts(device: str) -> None:
     assert found.memory.peak_bytes(include_weights=False) == ACTIVATION + 64 * 2 + 2 * ACTIVATION // 2
 
 
+def test_autocast_is_seen_where_no_layer_runs_inside() -> None:
+    """The input, its cast and the cast weight, and the product of two bytes."""
+
+    def cast(self: Any, x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return nn.functional.linear(x, self.weight)
+
+    found = trace_complete(Call(cast, weight=nn.Parameter(ones(8, 8))), x())
+    assert found.operators[-1].outputs[0].dtype == "bfloat16"
+    assert found.memory.peak_bytes(include_weights=False) == ACTIVATION + 64 * 2 + 2 * ACTIVATION // 2
+
+
 @pytest.mark.parametrize(("freed", "activations"), [(True, 3), (False, 4)])
 def test_memory_that_the_model_frees_itself_is_alive_no_more(freed: bool, activations: int) -> None:
     """At the end there are the input, a sum and its copy, and the product, unless its storage is empty by then."""
