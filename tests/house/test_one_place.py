@@ -189,7 +189,6 @@ REMEMBERED = {
     "profilerkit_torch/operator_timing/operators.py": {"is_free"},  # their names
     "profilerkit_torch/costs/pricing.py": {"_find_kind"},  # operators, at most 4096
     "profilerkit_torch/costs/elementwise.py": {"_find_constant"},  # their names
-    "profilerkit_torch/model/weights.py": {"_name_dtype"},  # the dtypes of torch
     "profilerkit_torch/trace/records.py": {"_info"},  # shapes and dtypes, at most 4096
 }
 

@@ -41,15 +41,17 @@ _PACKED_KIND = "ParamsBase"
 
 
 class OwnWeights(NamedTuple):
-    """The parameters and buffers of a module itself.
+    """The parameters and buffers of a module itself, by name; None for one that is not set.
 
     Attributes:
-        parameters: Name, value, and how many numbers it stands for, if the value alone does not tell.
-        buffers: Name and value.
+        parameters: The parameters.
+        buffers: The buffers.
+        numbers: How many numbers a parameter stands for, by its name, if its value alone does not tell.
     """
 
-    parameters: list[tuple[str, torch.Tensor, int | None]]
-    buffers: list[tuple[str, torch.Tensor]]
+    parameters: dict[str, Any]
+    buffers: dict[str, Any]
+    numbers: dict[str, int]
 
 
 def list_own_weights(module: nn.Module) -> OwnWeights:
@@ -58,31 +60,30 @@ def list_own_weights(module: nn.Module) -> OwnWeights:
     A linear layer of 4096 x 4096 that GPTQ has packed into 4 bits has buffers alone. Of these ``qweight``, 512 x 4096
     integers, is the parameter that stands for 16,777,216 numbers; ``qzeros``, ``scales`` and ``g_idx`` stay buffers.
     """
-    parameters = {name: tensor for name, tensor in read_parameters(module).items() if tensor is not None}
-    buffers = {name: tensor for name, tensor in read_buffers(module).items() if tensor is not None}
-    tensors = {**parameters, **buffers}
-    # Most tensors have no attributes, and need no call.
-    scales = [scale for name, tensor in tensors.items() if tensor.__dict__ for scale in _list_scales(name, tensor)]
+    weights = OwnWeights(dict(read_parameters(module)), dict(read_buffers(module)), {})
+    tensors = {**weights.parameters, **weights.buffers}
     elements = _count_matrix(module)
     packed_name = _find_packed_name(tensors, elements) if elements else None
     if packed_name is not None:
-        _sort_by_role(parameters, buffers, packed_name)
+        _sort_by_role(weights, packed_name)
+        weights.numbers[packed_name] = elements
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.__dict__:  # most have no attributes
+            weights.buffers.update(_list_scales(name, tensor))
     for name, tensor in list_beside_packed(module).items():
-        if name == "bias":
-            parameters[name] = tensor
-        else:
-            scales.append((name, tensor))
-    counted = [(name, tensor, elements if name == packed_name else None) for name, tensor in parameters.items()]
-    return OwnWeights(counted, [*buffers.items(), *scales])
+        (weights.parameters if name == "bias" else weights.buffers)[name] = tensor
+    return weights
 
 
-def _sort_by_role(parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor], packed_name: str) -> None:
+def _sort_by_role(weights: OwnWeights, packed_name: str) -> None:
     """Have the packed weight and the bias of a layer be parameters, and the scales and shapes beside them buffers."""
-    weights = (packed_name, "bias")
+    parameters, buffers = weights.parameters, weights.buffers
+    in_products = (packed_name, "bias")
     if packed_name in buffers:  # then the bias is a buffer too
-        parameters |= {name: buffers.pop(name) for name in weights if name in buffers}
-    for name in [name for name in parameters if name not in weights and not parameters[name].requires_grad]:
-        buffers[name] = parameters.pop(name)
+        parameters |= {name: buffers.pop(name) for name in in_products if name in buffers}
+    for name, tensor in list(parameters.items()):
+        if name not in in_products and tensor is not None and not tensor.requires_grad:
+            buffers[name] = parameters.pop(name)
 
 
 def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -92,12 +93,14 @@ def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:
     its scales in an object after its first call.
     """
     attributes = module.__dict__
-    values: dict[str, Any] = {"state.SCB": getattr(attributes.get("state"), "SCB", None)}
+    values: dict[str, Any] = {}
+    if "state" in attributes:
+        values["state.SCB"] = getattr(attributes["state"], "SCB", None)
     if "W_q" in read_parameters(module) or "W_q" in read_buffers(module):
         values["bias"] = attributes.get("bias")
         scales = [item for item in list_reachable([attributes.get("meta")]) if isinstance(item, torch.Tensor)]
         values |= {f"meta.{index}": tensor for index, tensor in enumerate(scales)}
-    return {name: item for name, item in values.items() if isinstance(item, torch.Tensor)}
+    return {name: item for name, item in values.items() if isinstance(item, torch.Tensor)} if values else values
 
 
 def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
@@ -108,20 +111,17 @@ def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.T
             yield f"{name}.{attribute}.{index}", scale
 
 
-def _find_packed_name(tensors: Mapping[str, torch.Tensor], elements: int) -> str | None:
+def _find_packed_name(tensors: Mapping[str, torch.Tensor | None], elements: int) -> str | None:
     """Return where a linear layer keeps its packed weight: integers, at most one for each element of the matrix.
 
     Floats of 8 bits have scales beside them as well.
     """
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is None or (tensor.is_floating_point() and tensor.element_size() > 1):  # as in nearly all layers
+        if tensor is None or tensor.is_complex() or tensor.is_quantized:
             continue
-        if (
-            (tensor.is_floating_point() or _is_integer(tensor))
-            and not is_unsized(tensor)
-            and tensor.numel() <= elements
-        ):
+        may_pack = tensor.element_size() == 1 if tensor.is_floating_point() else True
+        if may_pack and not is_unsized(tensor) and tensor.numel() <= elements:
             return name
     return None
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
+from msgspec import Struct
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from profilerkit.trace.records import WeightRecord
 
 from ..compat.tensors import storage_address
-from ..costs.shapes import is_plain, replace_by_shapes
+from ..costs.shapes import replace_by_shapes
 from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
 __all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "note_quantization", "weight_record"]
@@ -40,45 +40,34 @@ def weight_record(
     ``key`` is the identity of one that is no tensor of the module's own; ``count`` how many numbers it stands for,
     where the tensor alone does not determine it.
     """
-    content = _read_content(tensor)
+    ordinary = _ORDINARY.get(tensor.dtype)
+    if ordinary is None or type(tensor) not in PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
+        numbers, nbytes, dtype, shape = _read_packed(tensor)
+    else:  # nearly always
+        dtype, size = ordinary
+        numbers, nbytes, shape = tensor.numel(), tensor.numel() * size, tensor.shape
     return WeightRecord(
         name,
         identities.setdefault(key or identify_weight(tensor), len(identities)),
-        content.numbers if count is None else count,
-        content.bytes,
-        content.dtype,
+        numbers if count is None else count,
+        nbytes,
+        dtype,
         tensor.requires_grad and key is None,
         persistent,
-        content.shape,
+        tuple(shape),
     )
 
 
-class _Content(NamedTuple):
-    """How many numbers a tensor stands for, the bytes that these are stored in, their dtype, and the tensor's shape."""
-
-    numbers: int
-    bytes: int
-    dtype: str
-    shape: tuple[int, ...]
-
-
-def _read_content(tensor: torch.Tensor) -> _Content:
-    ordinary = _ORDINARY.get(tensor.dtype)
-    if ordinary is not None and type(tensor) in PLAIN_TYPES and is_plain(tensor):  # nearly always, and quick
-        dtype, size = ordinary
-        return _Content(tensor.numel(), tensor.numel() * size, dtype, tuple(tensor.shape))
+def _read_packed(tensor: torch.Tensor) -> tuple[int, int, str, Sequence[int]]:
+    """Return how many numbers a tensor stands for, the bytes that they are stored in, their dtype, and its shape."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
     if isinstance(tensor, UninitializedTensorMixin):
-        return _Content(0, 0, _name_dtype(tensor.dtype), ())
+        return 0, 0, dtype, ()
     shape = replace_by_shapes(tensor) if tensor.is_nested else tensor.shape
-    return _Content(count_numbers(tensor), count_stored_bytes(tensor), _name_dtype(tensor.dtype), tuple(shape))
+    return count_numbers(tensor), count_stored_bytes(tensor), dtype, shape
 
 
-@cache
-def _name_dtype(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-class Elements(NamedTuple):
+class Elements(Struct, frozen=True):
     """Which elements of a storage a weight is, in whatever order: tied weights have equal ones.
 
     Attributes:
@@ -108,7 +97,8 @@ def identify_weight(tensor: torch.Tensor) -> Elements | int:
         storage = storage_address(tensor.untyped_storage())
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
         return id(tensor)
-    return Elements(storage, int(tensor.storage_offset()), find_spans(tensor), tensor.element_size())
+    spans = ((1, tensor.numel()),) if tensor.is_contiguous() else find_spans(tensor)
+    return Elements(storage, int(tensor.storage_offset()), spans, tensor.element_size())
 
 
 def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
@@ -117,14 +107,12 @@ def find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
     They are runs of elements, each as (stride, number of elements); a dimension that goes on where the one before it
     ends lengthens its run.
     """
-    if tensor.is_contiguous():
-        return ((1, tensor.numel()),)
     spans: list[tuple[int, int]] = []
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         last_stride, last_size = spans[-1] if spans else (0, 0)
         if spans and last_stride * last_size == stride:
             spans[-1] = (last_stride, last_size * size)
-        elif size > 1:
+        elif size != 1:
             spans.append((stride, size))
     return tuple(spans)
 
@@ -135,7 +123,9 @@ def count_shared_bytes(identities: Iterable[Any]) -> dict[Any, int]:
     A view with gaps, such as a column of a matrix, must lie entirely in one weight; otherwise it counts in full.
     """
     weights = [identity for identity in identities if isinstance(identity, Elements)]
-    views = Counter(weight.storage for weight in weights)
+    views = Counter([weight.storage for weight in weights])
+    if len(views) == len(weights):  # as in nearly all models
+        return {}
     covered: defaultdict[int, list[range]] = defaultdict(list)  # the bytes of a storage, in runs that do not touch
     shared: dict[Any, int] = {}
     for weight in weights:

@@ -40,22 +40,19 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
     identities: dict[Any, int] = {}  # the numbers of tensors: one of two modules has the same in both
     records = []
     trained = find_trained_ids(inventory.model) if inventory.holds_keras else set()
-    packing = {
-        id(module)
-        for module, attributes in inventory.further_attributes
-        if any(isinstance(value, torch.ScriptObject) for value in attributes.values())
-    }
-    packing.update(map(id, inventory.scripts))
+    packing = _find_packing(inventory)
+    configured = {kind for kind in inventory.kinds if _has_configuration(kind)}
     for path, module in list_shown_layers(inventory.layers, calls):
         parameters: list[WeightRecord] = []
         buffers: list[WeightRecord] = []
         if read_parameters(module) or read_buffers(module) or id(module) in packing:
             parameters, buffers = _read_weights(module, identities, id(module) in packing)
+        configuration = _read_configuration(module) if type(module) in configured else ""
         if inventory.holds_keras:
             keras_weights, keras_states = _read_keras_weights(module, identities, trained)
             parameters += keras_weights
             buffers += keras_states
-        is_keras_layer = inventory.holds_keras and is_keras(module)
+            configuration = write_settings(module) if is_keras(module) else configuration
         records.append(
             LayerRecord(
                 path,
@@ -64,10 +61,20 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
                 tuple(parameters),
                 tuple(buffers),
                 tuple(calls.get(path, ())),
-                write_settings(module) if is_keras_layer else _read_configuration(module),
+                configuration,
             )
         )
     return tuple(_count_views_once(records, identities))
+
+
+def _find_packing(inventory: Inventory) -> set[int]:
+    """Return the ``id`` of each module that may keep weights in objects of torch's, and of each script."""
+    packing = {
+        id(module)
+        for module, attributes in inventory.further_attributes
+        if any(isinstance(value, torch.ScriptObject) for value in attributes.values())
+    }
+    return packing.union(map(id, inventory.scripts))
 
 
 def _count_views_once(records: list[LayerRecord], identities: dict[Any, int]) -> list[LayerRecord]:
@@ -76,8 +83,11 @@ def _count_views_once(records: list[LayerRecord], identities: dict[Any, int]) ->
     What two have, the first has; parameters go before buffers.
     """
     parameters = {weight.identity for layer in records for weight in layer.parameters}
-    in_order = sorted(identities, key=lambda identity: identities[identity] not in parameters)
+    in_order = [key for key, number in identities.items() if number in parameters]
+    in_order += [key for key, number in identities.items() if number not in parameters]
     shared = {identities[identity]: nbytes for identity, nbytes in count_shared_bytes(in_order).items() if nbytes}
+    if not shared:
+        return records
 
     def count_rest(weight: WeightRecord) -> WeightRecord:
         nbytes = weight.bytes - shared.get(weight.identity, 0)
@@ -87,21 +97,21 @@ def _count_views_once(records: list[LayerRecord], identities: dict[Any, int]) ->
         parameters, buffers = tuple(map(count_rest, layer.parameters)), tuple(map(count_rest, layer.buffers))
         return replace(layer, parameters=parameters, buffers=buffers)
 
-    return list(map(count_rests, records)) if shared else records
+    return list(map(count_rests, records))
 
 
 def _read_weights(module: nn.Module, identities: dict[Any, int], is_packing: bool) -> _Weights:
     """Return the parameters and buffers of a module, with what it keeps packed."""
-    own_parameters, own_buffers = list_own_weights(module)
-    not_saved = unsaved_buffers(module)
-    parameters = [weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters]
-    if is_packing:
-        parameters += [
-            weight_record(name, tensor, identities, key=key) for name, key, tensor in list_packed_weights(module)
-        ]
-    buffers = [
-        weight_record(name, tensor, identities, persistent=name not in not_saved) for name, tensor in own_buffers
-    ]
+    own, not_saved = list_own_weights(module), unsaved_buffers(module)
+    parameters, buffers = [], []
+    for name, tensor in own.parameters.items():
+        if tensor is not None:
+            parameters.append(weight_record(name, tensor, identities, count=own.numbers.get(name)))
+    for name, key, tensor in list_packed_weights(module) if is_packing else ():
+        parameters.append(weight_record(name, tensor, identities, key=key))
+    for name, tensor in own.buffers.items():
+        if tensor is not None:
+            buffers.append(weight_record(name, tensor, identities, persistent=name not in not_saved))
     return parameters, buffers
 
 
@@ -120,13 +130,15 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
     return weights, states
 
 
+def _has_configuration(kind: type[nn.Module]) -> bool:
+    """Return whether a class of torch's layers prints its arguments."""
+    return kind.__module__.startswith("torch.nn.") and kind.extra_repr is not nn.Module.extra_repr
+
+
 def _read_configuration(module: nn.Module) -> str:
     """Return the arguments of a torch layer as torch prints them: "3, 16, kernel_size=(3, 3)"."""
-    cls = type(module)
-    if not cls.__module__.startswith("torch.nn.") or cls.extra_repr is nn.Module.extra_repr:
-        return ""
     try:
-        return " ".join(cls.extra_repr(module).split())
+        return " ".join(type(module).extra_repr(module).split())
     except MemoryError:
         raise
     except Exception:  # attributes that a user has removed or replaced
