@@ -46,21 +46,26 @@ _DEPTH = 16
 _LONG = 1000
 
 
-def list_further_attributes(module: nn.Module, has_keras: bool = True) -> dict[str, Any]:
-    """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values.
+def list_further_attributes(
+    modules: Iterable[nn.Module], has_keras: bool = True
+) -> list[tuple[nn.Module, dict[str, Any]]]:
+    """Return the modules with attributes that may lead to further tensors, and these: not empty, no plain values.
 
-    A tuple of plain values, as convolutions have five of, is as plain as they are. ``has_keras`` says whether the
-    module may be a layer of Keras'.
+    A tuple of plain values, as convolutions have five of, is as plain as they are. ``has_keras`` says whether layers of
+    Keras' may be among the modules.
     """
-    ignored = keras_bookkeeping(module) if has_keras else ()
-    return {
-        name: value
-        for name, value in module.__dict__.items()
-        if type(value) not in _PLAIN
-        and (name not in STANDARD or (value and name not in OWN))
-        and name not in ignored
-        and not (type(value) is tuple and _PLAIN.issuperset(map(type, value)))
-    }
+    found = []
+    for module in modules:
+        ignored = keras_bookkeeping(module) if has_keras else ()
+        further = {}
+        for name, value in module.__dict__.items():
+            if type(value) in _PLAIN or name in ignored or (name in STANDARD and (not value or name in OWN)):
+                continue
+            if not (type(value) is tuple and _PLAIN.issuperset(map(type, value))):
+                further[name] = value
+        if further:
+            found.append((module, further))
+    return found
 
 
 def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from .modules import (
     list_named_parameters,
     list_parameters,
 )
-from .tensors import has_unsized, list_aliases, may_be_data
+from .tensors import has_unsized, list_aliases, list_data_aliases
 
 __all__ = ["Inventory", "is_lazy"]
 
@@ -57,11 +57,9 @@ class Inventory:
         self.kinds: set[type[nn.Module]] = set(map(type, self.modules))
         self.holds_keras: bool = holds_keras(self.modules)
         #: The modules with attributes that may lead to further tensors, hooks among them, and these; see `attributes`.
-        self.further_attributes: list[tuple[nn.Module, dict[str, Any]]] = [
-            (module, attributes)
-            for module in self.modules
-            if (attributes := list_further_attributes(module, self.holds_keras))
-        ]
+        self.further_attributes: list[tuple[nn.Module, dict[str, Any]]] = list_further_attributes(
+            self.modules, self.holds_keras
+        )
 
     @classmethod
     def of(cls, model: nn.Module | Inventory) -> Inventory:
@@ -138,8 +136,8 @@ class Inventory:
 
     @cached_property
     def data_aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """The aliases that may become the data of their tensor again; see `tensors.may_be_data`."""
-        return [(tensor, alias) for tensor, alias in self.aliases if may_be_data(tensor, alias)]
+        """The aliases that may become the data of their tensor again."""
+        return list_data_aliases(self.aliases)
 
     @cached_property
     def containers(self) -> list[Any]:

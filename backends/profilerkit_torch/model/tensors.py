@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -25,13 +25,14 @@ __all__ = [
     "has_own_function",
     "has_storage",
     "has_unsized",
+    "have_graphs",
     "identify_elements",
     "is_wrapper_class",
     "list_aliases",
+    "list_data_aliases",
     "list_parts",
     "list_with_values",
     "list_wrapped",
-    "may_be_data",
     "read_bytes",
     "storage_key",
     "view_like",
@@ -62,6 +63,14 @@ def has_graph(tensor: torch.Tensor) -> bool:
         return tensor.grad_fn is not None
     except RuntimeError:
         return False
+
+
+def have_graphs(tensors: Sequence[torch.Tensor]) -> list[bool]:
+    """Return for each tensor whether it has a graph behind it, see `has_graph`."""
+    try:
+        return [tensor.grad_fn is not None for tensor in tensors]
+    except RuntimeError:  # of one of them
+        return list(map(has_graph, tensors))
 
 
 def has_own_function(tensor: torch.Tensor) -> bool:
@@ -95,7 +104,14 @@ def list_wrapped(tensor: torch.Tensor) -> list[torch.Tensor]:
     return [inner for part in parts for inner in list_wrapped(part) or [part]]
 
 
-def may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+def list_data_aliases(
+    aliases: Iterable[tuple[torch.Tensor, torch.Tensor]],
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the aliases that may become the data of their tensor again, as those of all plain tensors may."""
+    return [pair for pair in aliases if type(pair[0]) in PLAIN_TYPES or _may_be_data(*pair)]
+
+
+def _may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
     """Return whether an alias is a plain tensor of the same device, dtype and layout, which may be put back.
 
     Any other alias (a fake tensor, a tensor on the meta device) would destroy the values.

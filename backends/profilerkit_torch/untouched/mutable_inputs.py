@@ -13,7 +13,7 @@ from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import list_reachable
-from ..model.tensors import has_graph, list_aliases, may_be_data, view_like
+from ..model.tensors import has_graph, list_aliases, list_data_aliases, view_like
 from .snapshots import SlotsSnapshot, note_states
 from .tensor_state import note_marks, note_tensors
 
@@ -68,9 +68,11 @@ class InputObjects:
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.
             self.aliases = list_aliases(self.all_tensors)
-            aliases = [(tensor, alias) for tensor, alias in self.aliases if may_be_data(tensor, alias)]
             leaves_of_graph = [tensor for tensor in self.all_tensors if not has_graph(tensor)]
-            self._tensor_steps = [*note_tensors(aliases, leaves_of_graph), note_marks(self.all_tensors)]
+            self._tensor_steps = [
+                *note_tensors(list_data_aliases(self.aliases), leaves_of_graph),
+                note_marks(self.all_tensors),
+            ]
 
     def restore(self) -> None:
         """Restore the contents of the objects: quick, because it is timed with each run."""

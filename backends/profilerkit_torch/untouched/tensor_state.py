@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import attrgetter, methodcaller
+from itertools import compress
+from operator import attrgetter, methodcaller, not_
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from profilerkit.process.restoring import Step, call_each, for_each
 from ..compat.autograd import set_version
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from ..compat.tensors import count_writes, is_view
-from ..model.tensors import PLAIN_TYPES, SPARSE_PARTS, has_graph, has_storage, identify_elements, list_with_values
+from ..model.tensors import PLAIN_TYPES, SPARSE_PARTS, has_storage, have_graphs, identify_elements, list_with_values
 
 __all__ = [
     "KeptValue",
@@ -35,10 +36,11 @@ _DETACH = methodcaller("detach_")
 def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
     """Note the data of tensors, and gradients and flags of leaves of the graph; return the steps that put them back.
 
-    An alias is a tensor over the present data of another tensor, see `model.tensors.may_be_data`.
+    An alias is a tensor over the present data of another tensor, see `model.tensors.list_data_aliases`.
     """
     aliases = list(aliases)
-    off_the_graph = [tensor for tensor, _ in aliases if not has_graph(tensor)]
+    tensors = [tensor for tensor, _ in aliases]
+    off_the_graph = [*compress(tensors, map(not_, have_graphs(tensors)))]
     gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
     return [
         partial(_take_off_the_graph, off_the_graph),
@@ -47,12 +49,12 @@ def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: I
     ]
 
 
-def _take_off_the_graph(leaves: Iterable[torch.Tensor]) -> None:
+def _take_off_the_graph(leaves: Sequence[torch.Tensor]) -> None:
     """Take tensors off the graph that got on it: in a training step, by a write of a value that depends on a weight.
 
     Torch takes no view off its graph, but the base of the view.
     """
-    for_each(_DETACH, [(leaf,) for leaf in leaves if has_graph(leaf) and not is_view(leaf)])
+    for_each(_DETACH, [(leaf,) for leaf in compress(leaves, have_graphs(leaves)) if not is_view(leaf)])
 
 
 def _restore_gradients(noted: Iterable[tuple[torch.Tensor, torch.Tensor | None, bool]]) -> None:
@@ -73,23 +75,24 @@ def _restore_gradient(leaf: torch.Tensor, gradient: torch.Tensor | None, require
 
 def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Give tensors their data back where they were given others: ``tensor.data = ...``, ``tensor.set_(...)``."""
-    for_each(_set_data, [(tensor, before) for tensor, before in aliases if not _has_same_elements(tensor, before)])
+    changed = []
+    for tensor, before in aliases:
+        try:
+            is_same = (  # with one address, they share one storage
+                0 != tensor.data_ptr() == before.data_ptr()
+                and tensor.shape == before.shape
+                and tensor.stride() == before.stride()
+            )
+        except RuntimeError:  # sparse and other tensors without one storage or shape
+            is_same = False
+        if not is_same and identify_elements(tensor) != identify_elements(before):
+            changed.append((tensor, before))
+    for_each(_set_data, changed)
 
 
 def _set_data(tensor: torch.Tensor, data: torch.Tensor) -> None:
     with torch.inference_mode(tensor.is_inference()):
         tensor.data = data
-
-
-def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
-    """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
-    try:
-        address = tensor.data_ptr()
-    except RuntimeError:  # sparse and other tensors without one storage
-        address = 0
-    if address and address == before.data_ptr():
-        return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
-    return bool(identify_elements(tensor) == identify_elements(before))
 
 
 def note_sizes(tensors: Iterable[torch.Tensor]) -> Step:
