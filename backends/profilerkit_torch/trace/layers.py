@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
@@ -30,7 +31,7 @@ from .unseen_work import ThreadCalls
 __all__ = ["EndedCall", "LayerListener", "LayerStack"]
 
 
-class EndedCall(NamedTuple):
+class EndedCall(Struct, frozen=True):
     """A call of a layer that has ended.
 
     Attributes:
@@ -104,13 +105,14 @@ class LayerStack(CallStack):
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         """Note that a module begins; torch calls this before each call of any module."""
+        is_listed = id(module) in self.paths
         if get_ident() != self._thread:
-            if self.knows(module):
+            if is_listed:
                 self.in_other_threads.note_call(module)
             return
         if self.holds_keras:
             self._listener.begin_module(module)
-        if self.knows(module):
+        if is_listed:
             self.begin(module)
             self._listener.begin_layer(module, self.current, self.current_call)
         elif self._has_unlisted_weights(module):

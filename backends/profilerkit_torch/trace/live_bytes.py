@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..compat.tensors import find_storage, storage_address
-from ..model.tensors import list_parts, list_wrapped, storage_key
+from ..model.tensors import PLAIN_TYPES, list_parts, list_wrapped, storage_key
 from ..model.weights import find_spans
 
 __all__ = ["INPUT", "LiveBytes", "list_viewed_bytes", "select_makers"]
@@ -150,7 +150,7 @@ class LiveBytes:
         subtracted.
         """
         try:
-            storage = find_storage(tensor)
+            storage = tensor.untyped_storage() if type(tensor) in PLAIN_TYPES else find_storage(tensor)
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
             return sum([self.add(part, size, made, maker, is_weight=is_weight) for part in list_parts(tensor)])
         if self._freed:

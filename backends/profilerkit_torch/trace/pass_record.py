@@ -57,14 +57,11 @@ class OperatorRecord:
         self.uncounted: Counter[str] = Counter()
         self.unsized: Counter[str] = Counter()
 
-    @property
-    def recomputes(self) -> bool:
-        """Whether work of the forward pass runs in the backward pass: an activation checkpoint runs it again.
+    def _is_recomputing(self) -> bool:
+        """Return whether forward work runs in the backward pass, where an activation checkpoint runs it again.
 
         A layer runs then, or a function inside a node, with gradients switched on, which they are for no node itself.
         """
-        if self.phase != "backward":
-            return False
         return not self.layers.is_idle or (torch.is_grad_enabled() and find_current_node() is not None)
 
     def with_layer(self, operator: OpRecord, reads: tuple[int, ...] = ()) -> OpRecord:
@@ -75,7 +72,7 @@ class OperatorRecord:
             layer=layers.current,
             call=layers.current_call,
             phase=self.phase,
-            recomputed=self.recomputes,
+            recomputed=self.phase == "backward" and self._is_recomputing(),
             reads=reads,
         )
 

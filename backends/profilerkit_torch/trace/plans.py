@@ -57,8 +57,11 @@ class Plan(Struct, frozen=True):
         """Return the outputs on the meta device without running the operator."""
         if self.is_in_place:
             return args[0]
-        outputs = [make and make() for make in self.rebuild or ()]
-        return outputs[0] if self.is_single else tuple(outputs)
+        makers = self.rebuild or ()
+        if self.is_single:
+            (make,) = makers
+            return make and make()
+        return tuple([make and make() for make in makers])
 
 
 def make_plan(call: OperatorCall, kind: Kind, result: Any, device: torch.device | None) -> Plan:

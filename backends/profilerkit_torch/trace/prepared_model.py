@@ -13,7 +13,7 @@ from profilerkit import ModelInputs
 from ..costs import is_plain
 from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
-from ..model.tensors import list_wrapped, storage_key
+from ..model.tensors import PLAIN_TYPES, list_wrapped, storage_key
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT, list_viewed_bytes
 
@@ -63,7 +63,8 @@ def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
         added = 0
         for tensor in tensors:
             stand_in = prepared.stand_ins.get(id(tensor), tensor)
-            for part in list_wrapped(stand_in) or [stand_in]:
+            parts = [] if type(stand_in) in PLAIN_TYPES else list_wrapped(stand_in)
+            for part in parts or [stand_in]:
                 added += live.add(part, size=0, made=stand_in is not tensor, is_weight=True)
         return added
 

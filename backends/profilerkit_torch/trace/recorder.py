@@ -285,43 +285,35 @@ class Recorder(WatchingMode, PassRecord):
     # Operators that compute -------------------------------------------------------------------------------------------
 
     def _compute(self, call: OperatorCall, kind: Kind, key: Any) -> Any:
-        """Run an operator with stand-ins for its real tensors where others are on the meta device."""
-        if not self.on_meta:
-            return self._run_operator(call, call, kind, key)
-        moved = OperatorCall(call.func, *self._onto_meta.move(call.args, call.kwargs))
-        if moved.args is call.args and moved.kwargs is call.kwargs:
-            return self._run_operator(call, call, kind, key)
-        moved_key = read_signature(*moved, self.live.by_storage).key
-        result = self._run_operator(call, moved, kind, moved_key)
-        self._remember_unmoved(call, key, self.plans.find(moved_key))
-        return result
-
-    def _remember_unmoved(self, call: OperatorCall, key: Any, plan: Plan | None) -> None:
-        """Remember what was run with stand-ins for real tensors by the signature that the model calls it with, too.
-
-        Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
-        """
-        if plan is None or not plan.is_fresh or may_write(call.func):
-            return
-        if any(tensor.is_meta for tensor in call.tensors):
-            self.plans.remember(call.func, key, replace(plan, has_values=True))
-
-    def _run_operator(self, call: OperatorCall, moved: OperatorCall, kind: Kind, key: Any) -> Any:
         """Run and record an operator, and remember it by its signature.
 
-        ``moved`` is the call of the model, with stand-ins on the meta device for its real tensors.
+        Where some of its tensors are on the meta device, stand-ins take the places of its real tensors.
         """
+        args, kwargs = self._onto_meta.move(call.args, call.kwargs) if self.on_meta else (call.args, call.kwargs)
+        moved = OperatorCall(call.func, args, kwargs)
+        has_moved = args is not call.args or kwargs is not call.kwargs
+        moved_key = read_signature(*moved, self.live.by_storage).key if has_moved else key
         result, is_by_values = self._make_result(call, moved)
         if is_by_values:
-            key = None  # other values may lead to another result
-        plan = self.plans.find(key)
+            moved_key = None  # other values may lead to another result
+        plan = self.plans.find(moved_key)
         if plan is None:
             plan = make_plan(moved, kind, result, self.kernels)
-            self.plans.remember(call.func, key, plan)
+            self.plans.remember(call.func, moved_key, plan)
+        if has_moved and moved_key is not None:
+            self._remember_unmoved(call, key, plan)
         self._record_run(plan, result, call, self.live.list_makers(call.tensors, len(self.operators)))
         if not plan.is_fresh:
             self.live.mark_as_made(tensors_in(result), moved.tensors)
         return result
+
+    def _remember_unmoved(self, call: OperatorCall, key: Any, plan: Plan) -> None:
+        """Remember what was run with stand-ins for real tensors by the signature that the model calls it with, too.
+
+        Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
+        """
+        if plan.is_fresh and not may_write(call.func) and any(tensor.is_meta for tensor in call.tensors):
+            self.plans.remember(call.func, key, replace(plan, has_values=True))
 
     def _make_result(self, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
         """Return what an operator makes, and whether that depends on values; follow its effect on known values."""
@@ -378,8 +370,10 @@ class Recorder(WatchingMode, PassRecord):
             self.live.add_stand_in(call.args[0], result)  # it counts as if it stayed on the device
             self.live.mark_as_made((result,), call.args[:1])
         size, index = 0 if call.func is _ZEROS_WITHOUT_MEMORY else None, len(self.operators)
-        results = (result,) if plan.is_single else tensors_in(result)
-        new = [tensor for tensor in results if self.live.add(tensor, size, plan.is_fresh, index)]
+        new = []
+        for tensor in (result,) if plan.is_single else tensors_in(result):
+            if self.live.add(tensor, size, plan.is_fresh, index):
+                new.append(tensor)
         if new and not plan.is_fresh:
             self._discount_shared(new, call)
 

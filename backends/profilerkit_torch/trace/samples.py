@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +14,6 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
-from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_buffers, read_parameters
 from ..model.modules import list_layers
@@ -67,25 +66,21 @@ def _count_listed(inputs: ModelInputs) -> int:
 # What layers take -----------------------------------------------------------------------------------------------------
 
 
-def _find_layouts(layers: Iterable[tuple[str, nn.Module]], has_parameters: bool) -> dict[str, InputLayout]:
+def _find_layouts(layers: Sequence[tuple[str, nn.Module]], has_parameters: bool) -> dict[str, InputLayout]:
     """Return by path the input layouts of the layers that show what a sample is.
 
     Pooling and padding treat channels and samples alike: they decide only in a model without parameters.
     """
     layouts: dict[str, InputLayout] = {}
+    telling = {kind for kind in {type(module) for _, module in layers} if issubclass(kind, _TELLING)}
     for path, module in layers:
-        if _is_telling(type(module)):
+        if type(module) in telling:
             layout = _find_layout(module)
         else:
             layout = None if has_parameters else _read_layout(module, *_ALIKE)
         if layout is not None:
             layouts[path] = layout
     return layouts
-
-
-@once_for_each
-def _is_telling(kind: type) -> bool:
-    return issubclass(kind, _TELLING)
 
 
 def _find_layout(module: nn.Module) -> InputLayout | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
+from msgspec import Struct
 from torch import nn
 
 from ..compat.operators import find_operator
@@ -20,7 +21,7 @@ _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 
 
-class Signature(NamedTuple):
+class Signature(Struct, frozen=True):
     """The facts of an operator's call before it runs.
 
     Attributes:

@@ -66,6 +66,48 @@ class StandIns:
         return inputs.map(replace_once)
 
 
+def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor on the meta device that stands in for another tensor.
+
+    - For a parameter or buffer without a size yet: a parameter or buffer without a size.
+    - For a meta tensor, a sparse or a nested tensor: the tensor itself. The recorder refuses sparse and nested ones.
+    - For a wrapper of other tensors: a wrapper of the same class around meta tensors.
+    - For a tensor whose class answers torch's functions itself: a tensor of that class.
+    - For a parameter: a parameter. For any other tensor: a plain tensor.
+    """
+    if isinstance(tensor, UninitializedTensorMixin):
+        return _make_unsized(tensor)
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.is_nested:
+        return tensor
+    kind = type(tensor)
+    if kind not in PLAIN_TYPES:
+        if is_wrapper_class(kind):
+            return _wrap_meta_tensors(tensor)
+        if not has_own_function(tensor):
+            kind = nn.Parameter if isinstance(tensor, nn.Parameter) else torch.Tensor
+    stand_in = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
+    if kind is not torch.Tensor:
+        stand_in = make_tensor(kind, stand_in, tensor.requires_grad)
+    # Libraries note there what they ask of a weight, as the shape of a packed one. Wrappers have their parts there.
+    if tensor.__dict__ and not hasattr(tensor, "__tensor_flatten__"):
+        stand_in.__dict__.update(tensor.__dict__)
+    return stand_in
+
+
+def _make_unsized(tensor: torch.Tensor) -> torch.Tensor:
+    kind: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
+    unsized: torch.Tensor = kind(requires_grad=tensor.requires_grad, device=_META, dtype=tensor.dtype)
+    return unsized
+
+
+def _wrap_meta_tensors(wrapper: Any) -> torch.Tensor:
+    """Return a wrapper of the same class, around stand-ins for the tensors that it wraps."""
+    names, context = wrapper.__tensor_flatten__()
+    parts = {name: make_meta_tensor(getattr(wrapper, name)) for name in names}
+    stand_in: torch.Tensor = wrapper.__tensor_unflatten__(parts, context, wrapper.size(), wrapper.stride())
+    return nn.Parameter(stand_in, wrapper.requires_grad) if isinstance(wrapper, nn.Parameter) else stand_in
+
+
 class MetaStandIns(StandIns):
     """Meta tensors for weights and floating-point inputs; other inputs keep their values.
 
@@ -76,16 +118,13 @@ class MetaStandIns(StandIns):
     method = "meta tensors"
     lack_values = True
     on_meta = True
+    replace_weight = staticmethod(make_meta_tensor)
 
     def __init__(self, *, keep_views: bool) -> None:
         super().__init__()
         self._keep_views = keep_views
         #: By the storages of inputs, the storages of what stands in for them, which is freed after the pass.
         self._storages: WeakValueDictionary[int, Any] = WeakValueDictionary()
-
-    def replace_weight(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a meta tensor."""
-        return make_meta_tensor(tensor)
 
     def replace_input(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a meta tensor for one of floats that is neither sparse nor nested, any other tensor as it is."""
@@ -105,46 +144,6 @@ class MetaStandIns(StandIns):
         storage = self._storages.setdefault(storage_key(tensor), whole)
         with torch.no_grad():
             stand_in.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
-
-
-def make_meta_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the meta device that stands in for another tensor.
-
-    - For a parameter or buffer without a size yet: a parameter or buffer without a size.
-    - For a meta tensor, a sparse or a nested tensor: the tensor itself. The recorder refuses sparse and nested ones.
-    - For a wrapper of other tensors: a wrapper of the same class around meta tensors.
-    - For a tensor whose class answers torch's functions itself: a tensor of that class.
-    - For a parameter: a parameter. For any other tensor: a plain tensor.
-    """
-    if isinstance(tensor, UninitializedTensorMixin):
-        return _make_unsized(tensor)
-    if tensor.is_meta or not is_plain(tensor):
-        return tensor
-    if is_wrapper_class(type(tensor)):
-        return _wrap_meta_tensors(tensor)
-    stand_in = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
-    if type(tensor) is nn.Parameter or has_own_function(tensor):
-        stand_in = make_tensor(type(tensor), stand_in, tensor.requires_grad)
-    elif isinstance(tensor, nn.Parameter):
-        stand_in = make_tensor(nn.Parameter, stand_in, tensor.requires_grad)
-    # Libraries note there what they ask of a weight, as the shape of a packed one. Wrappers have their parts there.
-    if tensor.__dict__ and not hasattr(tensor, "__tensor_flatten__"):
-        stand_in.__dict__.update(tensor.__dict__)
-    return stand_in
-
-
-def _make_unsized(tensor: torch.Tensor) -> torch.Tensor:
-    kind: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
-    unsized: torch.Tensor = kind(requires_grad=tensor.requires_grad, device=_META, dtype=tensor.dtype)
-    return unsized
-
-
-def _wrap_meta_tensors(wrapper: Any) -> torch.Tensor:
-    """Return a wrapper of the same class, around stand-ins for the tensors that it wraps."""
-    names, context = wrapper.__tensor_flatten__()
-    parts = {name: make_meta_tensor(getattr(wrapper, name)) for name in names}
-    stand_in: torch.Tensor = wrapper.__tensor_unflatten__(parts, context, wrapper.size(), wrapper.stride())
-    return nn.Parameter(stand_in, wrapper.requires_grad) if isinstance(wrapper, nn.Parameter) else stand_in
 
 
 class FakeStandIns(StandIns):

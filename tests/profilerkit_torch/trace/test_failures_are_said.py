@@ -2,6 +2,7 @@
 
 import importlib
 from collections import OrderedDict
+from typing import Any
 
 import pytest
 import torch
@@ -120,8 +121,9 @@ def test_a_mistake_on_shapes_alone_is_named_where_a_real_run_counts(monkeypatch:
     from profilerkit_torch.trace import stand_ins
 
     exec("def careless(tensor): return {}['planted']", namespace := {"__name__": "profilerkit_torch.trace.stand_ins"})
-    monkeypatch.setattr(stand_ins, "make_meta_tensor", namespace["careless"])
-    monkeypatch.setattr(stand_ins, "FakeTensorMode", namespace["careless"])
+    careless: Any = namespace["careless"]
+    monkeypatch.setattr(stand_ins.MetaStandIns, "replace_weight", staticmethod(careless))
+    monkeypatch.setattr(stand_ins, "FakeTensorMode", careless)
     report = profile(nn.Linear(4, 2), X, metrics=["macs"])
     assert report["macs"] == 8
     (note,) = [note for note in report.notes if "real run" in note]
