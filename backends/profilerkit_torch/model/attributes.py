@@ -54,18 +54,18 @@ def list_further_attributes(
     A tuple of plain values, as convolutions have five of, is as plain as they are. ``has_keras`` says whether layers of
     Keras' may be among the modules.
     """
-    found = []
+    further = []
     for module in modules:
         ignored = keras_bookkeeping(module) if has_keras else ()
-        further = {}
+        attributes = {}
         for name, value in module.__dict__.items():
             if type(value) in _PLAIN or name in ignored or (name in STANDARD and (not value or name in OWN)):
                 continue
             if not (type(value) is tuple and _PLAIN.issuperset(map(type, value))):
-                further[name] = value
-        if further:
-            found.append((module, further))
-    return found
+                attributes[name] = value
+        if attributes:
+            further.append((module, attributes))
+    return further
 
 
 def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:

@@ -102,14 +102,14 @@ def _count_views_once(records: list[LayerRecord], identities: dict[Any, int]) ->
 
 def _read_weights(module: nn.Module, identities: dict[Any, int], is_packing: bool) -> _Weights:
     """Return the parameters and buffers of a module, with what it keeps packed."""
-    own, not_saved = list_own_weights(module), unsaved_buffers(module)
+    weights, not_saved = list_own_weights(module), unsaved_buffers(module)
     parameters, buffers = [], []
-    for name, tensor in own.parameters.items():
+    for name, tensor in weights.parameters.items():
         if tensor is not None:
-            parameters.append(weight_record(name, tensor, identities, count=own.numbers.get(name)))
+            parameters.append(weight_record(name, tensor, identities, count=weights.numbers.get(name)))
     for name, key, tensor in list_packed_weights(module) if is_packing else ():
         parameters.append(weight_record(name, tensor, identities, key=key))
-    for name, tensor in own.buffers.items():
+    for name, tensor in weights.buffers.items():
         if tensor is not None:
             buffers.append(weight_record(name, tensor, identities, persistent=name not in not_saved))
     return parameters, buffers
