@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rich.cells import cell_len
-
+from .column_widths import BEFORE_NOISE, add_widths, measure_columns, split_into_tables, squeeze
 from .grids import Grid
 
-__all__ = ["BEFORE_NOISE", "FittedColumn", "FittedGrid", "fit", "indent_cell"]
-
-#: Longer names of metrics are always folded.
-LONGEST_NAME = 36
-#: Shorter words are never folded: a shape [1, 256, 112, 112], a type, the end of a path.
-LONGEST_WHOLE = 24
-#: A longer number is folded like a name.
-LONGEST_NUMBER = 60
-#: A column of text, and the title of a column of numbers, may be narrowed to this.
-_NARROWEST = 12
-#: The space before the noise or the interval of a number: a long number is folded there.
-BEFORE_NOISE = re.compile(r" (?=[±\[])")
+__all__ = ["FittedColumn", "FittedGrid", "fit"]
 
 
 class FittedColumn(NamedTuple):
@@ -55,26 +42,17 @@ def fit(grid: Grid, available: int) -> FittedGrid:
         grid = _move_units(grid)
     if "Type" in grid.titles[1:2] and _needs_several_tables(grid, available):
         grid = _fold_types(grid)
-    widths = _measure_columns(grid)
+    widths = measure_columns(grid)
     tables = []
-    for columns in _split_columns(widths, available):
-        squeezed = _squeeze([widths[column] for column in columns], available)
+    for columns in split_into_tables(widths, available):
+        squeezed = squeeze([widths[column] for column in columns], available)
         tables.append(list(map(FittedColumn, columns, squeezed)))
     missed = [" ".join(title.split()) for title in left_out if title not in ("Type", "")]  # types are behind the names
     return FittedGrid(grid, missed, tables)
 
 
 def _needs_several_tables(grid: Grid, available: int) -> bool:
-    return len(_split_columns(_measure_columns(grid), available)) > 1
-
-
-def indent_cell(grid: Grid, row: int, column: int) -> str:
-    """Return a cell; one of the first column is indented by the depth of its row."""
-    indent = "  " * grid.depths[row] if grid.depths and not column else ""
-    return f"{indent}{grid.rows[row][column]}"
-
-
-# Columns that are left out --------------------------------------------------------------------------------------------
+    return len(split_into_tables(measure_columns(grid), available)) > 1
 
 
 def _choose_left_out(grid: Grid, available: int) -> list[str]:
@@ -94,7 +72,7 @@ def _choose_left_out(grid: Grid, available: int) -> list[str]:
 
 def _fits(grid: Grid, available: int) -> bool:
     """Return whether a grid has so many columns of text at most, without any of its own narrowed."""
-    return _add_widths(width.best for width in _measure_columns(grid)) <= available
+    return add_widths(width.best for width in measure_columns(grid)) <= available
 
 
 def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
@@ -130,68 +108,3 @@ def _fold_types(grid: Grid) -> Grid:
     """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
     rows = tuple((f"{name}: {kind}" if kind else name, kind, *others) for name, kind, *others in grid.rows)
     return _leave_out(replace(grid, rows=rows), 1)
-
-
-# Widths ---------------------------------------------------------------------------------------------------------------
-
-
-class _Width(NamedTuple):
-    """How wide a column must be at the least, folded where it may be, and how wide it should be."""
-
-    least: int
-    best: int
-
-
-def _measure_columns(grid: Grid) -> list[_Width]:
-    return [_measure_column(grid, column) for column in range(len(grid.titles))]
-
-
-def _measure_column(grid: Grid, column: int) -> _Width:
-    heading = max(map(cell_len, grid.titles[column].split("\n")))
-    cells = (cell_len(indent_cell(grid, row, column)) for row in range(len(grid.rows)))
-    best = max([heading, *cells])
-    texts = [row[column] for row in grid.rows]
-    if column == 0:  # names, which are folded anywhere
-        best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
-        return _Width(min(best, LONGEST_WHOLE), best)
-    if column in grid.numeric:
-        return _Width(
-            max(min(_find_longest(texts, BEFORE_NOISE.split), LONGEST_NUMBER), min(heading, _NARROWEST)), best
-        )
-    return _Width(min(best, max(_NARROWEST, min(_find_longest(texts, _split_sentence), LONGEST_WHOLE))), best)
-
-
-def _find_longest(texts: Iterable[str], split: Callable[[str], list[Any]]) -> int:
-    """Return the width of the longest piece of texts that are folded between pieces alone."""
-    return max((cell_len(piece) for text in texts for piece in split(text)), default=0)
-
-
-def _split_sentence(text: str) -> list[str]:
-    """Return the words of a sentence; shapes stay whole, as words do."""
-    return [text] if text.startswith("[") else text.split()
-
-
-def _add_widths(widths: Iterable[int]) -> int:
-    """Return the width of a table with columns of these widths, separators included."""
-    return sum(width + 3 for width in widths) - 1
-
-
-def _split_columns(widths: Sequence[_Width], available: int) -> list[list[int]]:
-    """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
-    tables = [[0]]
-    for column in range(1, len(widths)):
-        together = _add_widths(widths[item].least for item in [*tables[-1], column])
-        if len(tables[-1]) > 1 and together > available:
-            tables.append([0])
-        tables[-1].append(column)
-    return tables
-
-
-def _squeeze(widths: Sequence[_Width], available: int) -> list[int]:
-    """Return the best widths, with the widest columns narrowed until the table fits."""
-    fitted = [min(width.best, max(width.least, available)) for width in widths]
-    for _ in range(_add_widths(fitted) - available):
-        narrower = [column for column, width in enumerate(widths) if fitted[column] > width.least]
-        if narrower:
-            fitted[max(narrower, key=fitted.__getitem__)] -= 1
-    return fitted

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..results.comparison import Comparison
 from ..results.report import Report
 from .content import parts
-from .grids import Grid, Notes
+from .grids import Grid, Notes, split_columns
 from .selection import Selection
 
 __all__ = ["escape", "render", "table"]
@@ -87,7 +87,9 @@ def table(grid: Grid) -> str:
         return _write_table(grid, "", _describe_terms(grid))
     widths = _measure_columns(grid)
     tables: list[str] = []
-    for columns in _split_columns(widths):
+    for columns in split_columns(
+        len(widths), lambda columns: _fits([widths[index] for index in columns], _SMALLER[-1])
+    ):
         part = replace(grid.select(columns), title=f"{grid.title}, continued" if tables else grid.title)
         size = _choose_size([widths[column] for column in columns])
         aligned = "".join("r" if column in part.numeric else "l" for column in range(len(columns)))
@@ -146,17 +148,6 @@ def _choose_size(widths: Sequence[int]) -> str:
         return ""
     size = next((size for size in _SMALLER if _fits(widths, size)), _SMALLER[-1])
     return f"\\{size.command}\\setlength{{\\tabcolsep}}{{2pt}}\n"
-
-
-def _split_columns(widths: Sequence[int]) -> list[list[int]]:
-    """Return the columns of each table: as many as fit a line in the smallest letters, the first one in each."""
-    tables = [[0]]
-    for column in range(1, len(widths)):
-        together = [widths[index] for index in (*tables[-1], column)]
-        if len(tables[-1]) > 1 and not _fits(together, _SMALLER[-1]):
-            tables.append([0])
-        tables[-1].append(column)
-    return tables
 
 
 # Letters --------------------------------------------------------------------------------------------------------------
