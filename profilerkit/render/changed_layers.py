@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ..results.comparison import Comparison
 from ..trace.alignment import find_difference, is_foreign
@@ -14,11 +14,13 @@ from .layer_grids import difference_grid
 
 __all__ = ["list_changed_layers", "measure_change"]
 
+Row: TypeAlias = Mapping[str, Any]
+
 #: The change of a layer that one of two models lacks.
 _IN_ONE = ("removed", "added")
 
 
-def measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
+def measure_change(row: Row) -> tuple[float, float]:
     """Return by how many MACs and parameters a layer of two models differs; 0 for a number that one does not know."""
     macs, params = (abs(find_difference(row, key) or 0) for key in ("macs", "params"))
     return macs, params
@@ -33,43 +35,51 @@ def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
     """
     if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
         return
-    reference, other = comparison.reports
     layers = _find_changed_layers(comparison, most)
     counted = [row for row in layers if any(measure_change(row))] or layers  # others differ in FLOPs alone
     largest = sorted(counted, key=measure_change, reverse=True)[:most]
-    in_one_only = [row for row in largest if row["change"] in _IN_ONE]
-    is_unmatched = is_foreign(reference, other) and 2 * len(in_one_only) > len(largest)
-    if largest and not is_unmatched:  # else one is nested, the other is flat: most of these are the same layers
-        part = f", {len(largest)} of {len(counted)}" if len(largest) < len(counted) else ""
-        title = f"Layers that differ between {reference.name} and {other.name}{part}"
-        in_order = [row for row in layers if row in largest]
-        yield difference_grid(in_order, title, (reference.name, other.name), nested=False)
+    if not largest or _are_unmatched(comparison, largest):
+        return
+    names = (comparison.reference.name, comparison.others[0].name)
+    part = f", {len(largest)} of {len(counted)}" if len(largest) < len(counted) else ""
+    title = f"Layers that differ between {' and '.join(names)}{part}"
+    yield difference_grid([row for row in layers if row in largest], title, names, nested=False)
 
 
-def _find_changed_layers(comparison: Comparison, most: int) -> list[Mapping[str, Any]]:
+def _are_unmatched(comparison: Comparison, rows: Sequence[Row]) -> bool:
+    """Return whether most rows are the same layers, by other names: one backend nests them, the other has them flat."""
+    in_one = [row for row in rows if row["change"] in _IN_ONE]
+    return is_foreign(comparison.reference, comparison.others[0]) and 2 * len(in_one) > len(rows)
+
+
+def _find_changed_layers(comparison: Comparison, most: int) -> list[Row]:
     """Return the outermost of the layers that differ, in the order of the model.
 
     As long as there is room for ``most`` layers, the one that differs most gives way to the changed ones inside it.
     """
-    sides = _leave_out_parts(comparison)
-    inside = group_children([row for row in sides if row["change"] not in ("same", "unknown") or not row["path"]])
-
-    def list_inside(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        is_in_both = row["change"] == "changed"  # else another layer of the same path may have layers inside
-        return [child for child in inside.get(row["path"], ()) if is_in_both or child["change"] == row["change"]]
-
+    rows = _leave_out_parts(comparison)
+    inside = group_children([row for row in rows if row["change"] not in ("same", "unknown") or not row["path"]])
     layers = list(inside.get("", ()))
     while True:
         room = most - len(layers) + 1  # with the place of the layer that gives way
-        replaceable = [row for row in layers if 0 < len(list_inside(row)) <= room]
+        replaceable = [row for row in layers if 0 < len(_list_inside(row, inside)) <= room]
         if not replaceable:
             return layers
         index = layers.index(max(replaceable, key=measure_change))
-        layers[index : index + 1] = list_inside(layers[index])
+        layers[index : index + 1] = _list_inside(layers[index], inside)
 
 
-def _leave_out_parts(comparison: Comparison) -> list[Mapping[str, Any]]:
-    """Return the rows of both models without the parts of a layer that has none in the other: of a quantized one."""
+def _list_inside(row: Row, inside: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Return the changed layers right inside a layer; of a layer of one model, only those of that model."""
+    is_in_both = row["change"] == "changed"
+    return [child for child in inside.get(row["path"], ()) if is_in_both or child["change"] == row["change"]]
+
+
+def _leave_out_parts(comparison: Comparison) -> list[Row]:
+    """Return the rows of both models, without the layers inside a layer that holds none in the other model.
+
+    They are parts of one layer, such as a quantized one.
+    """
     reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
     rows = list(comparison.layers(0))
     pairs = [row for row in rows if row["path"] and row["change"] not in _IN_ONE]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..backend import Backend
 from ..backend_kit.failures import name_backend
@@ -19,14 +19,13 @@ from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
 from ..models.loaded_files import in_plain_names
-from ..piping.input_source import find_batch_size
-from ..piping.intrinsic import Inputs, Trace
 from ..piping.outcome import Completeness
-from ..piping.status import Metric, StatusKey, list_origins
+from ..piping.status import Metric, StatusKey
 from ..process.environment import machine
 from ..times.measurement import Measurement
 from ..trace.conditions import write_notes
 from ..trace.records import LayerTable, ModelTrace
+from .origins import Origins
 from .report import Report, StatusRecord
 
 __all__ = ["build_report"]
@@ -47,11 +46,11 @@ def build_report(
     ]
     records = {status.NAME: StatusRecord.of(status) for status in shown if isinstance(status, Metric)}
     others = [status for status in shown if not isinstance(status, Metric)]
-    origins = _read_origins(shown, statuses)
+    origins = Origins.of(shown, statuses)
     inputs, trace = origins.inputs, origins.trace
     ran = trace if trace is not None and trace.failure is None else None
-    conditions = _list_conditions(backend, origins)
-    batches = _find_batch_sizes(shown, backend, model, origins)
+    conditions = origins.list_conditions(backend)
+    batches = origins.find_batch_sizes(shown, backend, model)
     report = Report(
         name=name,
         backend=backend.name,
@@ -83,82 +82,11 @@ def _list_data(others: Iterable[StatusKey], report: Report) -> dict[str, Any]:
     return data
 
 
-# The inputs and traces of values --------------------------------------------------------------------------------------
-
-
-class _Origins(NamedTuple):
-    """The inputs and traces from which the values of a report were computed.
-
-    Attributes:
-        inputs: The inputs of the model.
-        traced: The status of its trace.
-        trace: The trace.
-        traces: All traces, the model's first; another one may be the trace of a training step.
-        have_run: Whether the model was run.
-    """
-
-    inputs: ModelInputs | None
-    traced: StatusKey | None
-    trace: ModelTrace | None
-    traces: Sequence[ModelTrace]
-    have_run: bool
-
-
-def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey]) -> _Origins:
-    origins = list_origins(*shown)
-    inputs, traced = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))
-    trace = None if traced is None else traced.value
-    values = [origin.outcome.value for origin in origins]  # of a text, which is drawn when it is first read, its source
-    return _Origins(
-        inputs.value if inputs is not None and isinstance(inputs.value, ModelInputs) else None,
-        traced,
-        trace if isinstance(trace, ModelTrace) else None,
-        [value for value in (trace, *values) if isinstance(value, ModelTrace)],
-        any(isinstance(value, Measurement) for value in values) or any(origin.outcome.runs for origin in origins),
-    )
-
-
-def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, StatusKey]) -> StatusKey | None:
-    """Return the inputs or the trace that the shown values were computed from; the newest if they have several or none.
-
-    The newest may be of another request, with a batch of another size.
-    """
-    candidates = [origin for origin in origins if key == origin.NAME]
-    return candidates[0] if len(candidates) == 1 else statuses.get(key)
-
-
-def _list_conditions(backend: Backend, origins: _Origins) -> tuple[str, ...]:
-    """Return the caller's settings that change numbers: of the framework, if the model ran, and of the traces."""
-    conditions = [*(backend.non_default_settings if origins.have_run else ())]
-    for trace in origins.traces:
-        conditions += trace.conditions
-    return tuple(dict.fromkeys(conditions))
-
-
-def _find_batch_sizes(shown: Iterable[StatusKey], backend: Backend, model: Any, origins: _Origins) -> dict[str, int]:
-    """Return by status key the batch size of the inputs that its value was computed from, if these tell one."""
-    trace = None if origins.trace is None or origins.trace.left_out else origins.trace  # a backend needs all layers
-    traced_inputs = () if origins.traced is None else origins.traced.sources
-    sizes: dict[int, int | None] = {}  # most values share their inputs, which are asked once
-    batches: dict[str, int] = {}
-    for status in shown:
-        for origin in list_origins(status):
-            if not isinstance(origin, Inputs):
-                continue
-            if id(origin) not in sizes:
-                trace_of_inputs = trace if origin in traced_inputs else None
-                sizes[id(origin)] = find_batch_size(origin.value, backend, model, trace_of_inputs)
-            size = sizes[id(origin)]
-            if size is not None:
-                batches[status.NAME] = size
-    return batches
-
-
 # Notes ----------------------------------------------------------------------------------------------------------------
 
 
 def _list_notes(
-    origins: _Origins,
+    origins: Origins,
     conditions: Iterable[str],
     others: Iterable[StatusKey],
     batches: Mapping[str, int],
