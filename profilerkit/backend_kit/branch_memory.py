@@ -43,10 +43,21 @@ def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) 
     """
     counted = _list_alive(parts, {}, timeline)
     forks = list(_list_forks(parts))
-    spread = PeakSpread()
-    if forks:
-        peak = max((input_bytes, *counted))
-        spread = _measure_spread(forks, parts, peak, lambda way: max((input_bytes, *_list_alive(parts, way, timeline))))
+    if not forks:
+        return BranchedMemory(counted, PeakSpread())
+    unknown = BranchedMemory(counted, PeakSpread(None, None, _list_reasons(forks)))
+    if _count_programs(parts).operators > _MOST_OPERATORS:
+        return unknown
+    ways = list(map(_list_ways, forks))
+    if not all(fork.is_alike for choices in ways for way in choices for fork in way):
+        return unknown
+    peaks = {}  # of each program, by the index of the way through each fork
+    for taken in product(*(range(len(choices)) for choices in ways)):
+        way = ChainMap(*(choices[index] for choices, index in zip(ways, taken, strict=True)))
+        peaks[taken] = max((input_bytes, *_list_alive(parts, way, timeline)))
+    peak = max((input_bytes, *counted))
+    causes = [fork for position, fork in enumerate(forks) if _decides(position, peaks)]
+    spread = PeakSpread(peak - min(peaks.values()), max(peaks.values()) - peak, _list_reasons(causes))
     return BranchedMemory(counted, spread)
 
 
@@ -56,23 +67,8 @@ def _list_alive(parts: Parts[Any], way: Taken, timeline: Timeline) -> tuple[int,
     return tuple(program.select_counted(timeline(program.operators, program.loops)))
 
 
-def _measure_spread(
-    forks: Sequence[Fork[Any]], parts: Parts[Any], peak: int, find_peak: Callable[[_Way], int]
-) -> PeakSpread:
-    """Return how much the peaks of all ways differ from the peak of the counted way; ``find_peak`` returns a way's."""
-    is_too_long = _count_programs(parts).operators > _MOST_OPERATORS
-    ways = [] if is_too_long else list(map(_list_ways, forks))
-    if is_too_long or not all(fork.is_alike for choices in ways for way in choices for fork in way):
-        return PeakSpread(None, None, _list_reasons(forks))
-    peaks = {}
-    for taken in product(*(range(len(choices)) for choices in ways)):
-        peaks[taken] = find_peak(ChainMap(*(choices[index] for choices, index in zip(ways, taken, strict=True))))
-    causes = [fork for position, fork in enumerate(forks) if _decides(position, peaks)]
-    return PeakSpread(peak - min(peaks.values()), max(peaks.values()) - peak, _list_reasons(causes))
-
-
 def _decides(position: int, peaks: dict[tuple[int, ...], int]) -> bool:
-    """Return whether a peak depends on the fork at one position; each peak is given by the sides of all forks."""
+    """Return whether a peak depends on the way through the fork at one position."""
     return any(peak != peaks[*taken[:position], 0, *taken[position + 1 :]] for taken, peak in peaks.items())
 
 

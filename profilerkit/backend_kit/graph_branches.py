@@ -25,9 +25,9 @@ W = TypeVar("W", bound=RunningOrder[Any, Any])
 def count_one(
     counted: Body[W, V],
     others: Sequence[Body[W, V]],
+    choices: Sequence[Any],
     reason: str,
     hand_on: Callable[[V, V], Any],
-    choose: Callable[[Sequence[W], str], list[Any]],
 ) -> W:
     """Return the work of an operator that runs one of several bodies: the work of one body, and how the others differ.
 
@@ -36,12 +36,11 @@ def count_one(
     Args:
         counted: The body that is counted.
         others: The bodies that may run instead; each returns its values as the values of the counted body.
+        choices: The choices of the work of all bodies, the counted one first.
         reason: Why it is not known which one runs, and which one is counted.
         hand_on: Makes an operator that returns one value as another value, in the same buffer.
-        choose: Returns the choices of the work of all bodies, the counted one first, for that reason.
     """
-    works = [counted.work, *(body.work for body in others)]
-    missing = reduce(or_, (work.count_missing() for work in works))
+    missing = reduce(or_, (body.work.count_missing() for body in (counted, *others)))
     sides, are_alike = [counted.work.parts], True
     for other in others:
         pairs = _pair_results(counted, other)
@@ -50,19 +49,18 @@ def count_one(
     return replace(
         counted.work,
         parts=[Fork(sides, reason, are_alike)],
-        choices=choose(works, reason),
+        choices=list(choices),
         missed=counted.work.missed + (missing - counted.work.count_missing()),
     )
 
 
-def make_choices(works: Sequence[W], reason: str, as_branch: Callable[[W], Branch]) -> list[Choice]:
-    """Return the choice between the work of several bodies, the first of which is counted.
+def make_choices(branches: Sequence[Branch], reason: str) -> list[Choice]:
+    """Return the choice between branches, the first of which is counted.
 
     Where all have the same work, and may do the same instead of it, that is all that is to be chosen.
     """
-    branches = tuple(map(as_branch, works))
     are_alike = all(branch == branches[0] for branch in branches)
-    return list(works[0].choices) if are_alike else [Choice(branches, 0, reason)]
+    return list(branches[0].choices) if are_alike else [Choice(tuple(branches), 0, reason)]
 
 
 def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] | None:
@@ -93,10 +91,7 @@ def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: st
         path: The path of the operator's layer.
         reason: Why it is not known which one runs, and which one is counted.
     """
+    choices = make_choices([first.work.as_branch(path), second.work.as_branch(path)], reason)
     return count_one(
-        first,
-        [second],
-        reason,
-        hand_on=lambda value, result: Executed(HANDING_ON, node, (value,), (result,)),
-        choose=lambda works, reason: make_choices(works, reason, lambda work: work.as_branch(path)),
+        first, [second], choices, reason, lambda value, result: Executed(HANDING_ON, node, (value,), (result,))
     )

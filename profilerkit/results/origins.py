@@ -65,9 +65,9 @@ class Origins(NamedTuple):
         }
         batches: dict[str, int] = {}
         for status in shown:
-            known = [size for origin in list_origins(status) if (size := sizes.get(id(origin))) is not None]
-            if known:
-                batches[status.NAME] = known[-1]
+            numbers = [size for origin in list_origins(status) if (size := sizes.get(id(origin))) is not None]
+            if numbers:
+                batches[status.NAME] = numbers[-1]
         return batches
 
 

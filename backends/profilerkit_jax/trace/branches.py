@@ -38,9 +38,8 @@ def walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
 
 def count_one(counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str) -> Work:
     """Return the work of one of several bodies, and the differences of the others, like `graph_branches.count_one`."""
-    return graph_branches.count_one(
-        counted, others, reason, hand_on=_hand_on, choose=lambda works, reason: [PendingChoice(works, reason)]
-    )
+    choice = PendingChoice([body.work for body in (counted, *others)], reason)
+    return graph_branches.count_one(counted, others, [choice], reason, _hand_on)
 
 
 def _hand_on(value: Value, result: Value) -> Executed:

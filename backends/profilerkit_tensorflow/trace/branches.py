@@ -102,10 +102,11 @@ def count_one(
     def take(body: Body[Work, Value]) -> Body[Work, Value]:
         return Body(body.work, [body.outputs[index] for index in sorted(used)])
 
+    choices = make_choices([body.work.as_branch() for body in (counted, *others)], reason)
     return graph_branches.count_one(
         take(counted),
         [take(other) for other in others],
+        choices,
         reason,
-        hand_on=lambda value, result: Executed.of_handing_on(value, result.describe(), owner),
-        choose=lambda works, reason: make_choices(works, reason, Work.as_branch),
+        lambda value, result: Executed.of_handing_on(value, result.describe(), owner),
     )
