@@ -85,7 +85,7 @@ def direct_layers(layer: Any) -> list[Any]:
 
 def list_stored_variables(layer: Any, *lists: str) -> list[Any]:
     """Return the variables in the lists in which Keras stores the layer's own variables."""
-    names = _LISTS[_library_of(layer)]
+    names = _LISTS[_name_library(layer)]
     return [variable for which in lists for variable in _read(layer, names[which], "finds the weights of a layer")]
 
 
@@ -114,7 +114,7 @@ def set_variable_value(variable: Any, value: Any) -> None:
 
 def read_input_structure(model: Any) -> Any:
     """Return the structure of the inputs that a model declares; None where this release of Keras has none."""
-    return getattr(model, _STRUCTURES[_library_of(model)], None)
+    return getattr(model, _STRUCTURES[_name_library(model)], None)
 
 
 def _read(layer: Any, name: str, purpose: str) -> Any:
@@ -122,10 +122,10 @@ def _read(layer: Any, name: str, purpose: str) -> Any:
     try:
         return getattr(layer, name)
     except AttributeError:
-        raise make_refusal(_library_of(layer), name, purpose) from None
+        raise make_refusal(_name_library(layer), name, purpose) from None
 
 
-def _library_of(layer: Any) -> str:
+def _name_library(layer: Any) -> str:
     return "tf_keras" if is_legacy_keras(layer) else "keras"
 
 

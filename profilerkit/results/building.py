@@ -46,7 +46,7 @@ def build_report(
     ]
     records = {status.NAME: StatusRecord.of(status) for status in shown if isinstance(status, Metric)}
     others = [status for status in shown if not isinstance(status, Metric)]
-    origins = Origins.of(shown, statuses)
+    origins = Origins.read(shown, statuses)
     inputs, trace = origins.inputs, origins.trace
     ran = trace if trace is not None and trace.failure is None else None
     conditions = origins.list_conditions(backend)

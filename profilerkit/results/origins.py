@@ -34,7 +34,7 @@ class Origins(NamedTuple):
     have_run: bool
 
     @classmethod
-    def of(cls, shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey]) -> Origins:
+    def read(cls, shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey]) -> Origins:
         """Return the origins of the shown statuses among all computed ones."""
         origins = list_origins(*shown)
         inputs, traced = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))

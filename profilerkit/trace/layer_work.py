@@ -51,7 +51,7 @@ class WorkColumns(NamedTuple):
     read: Callable[[OpRecord], _Work]
 
     @classmethod
-    def of(cls, operators: Iterable[OpRecord]) -> WorkColumns:
+    def choose(cls, operators: Iterable[OpRecord]) -> WorkColumns:
         """Return the columns of operators: in a training step, the parts of both passes are among them."""
         is_step = any(op.phase == "backward" for op in operators)
         return cls((*COUNTS, *_PHASES), _read_step) if is_step else cls(COUNTS, read_counts)
@@ -111,7 +111,7 @@ class LayerWork(NamedTuple):
 
 def list_layer_work(trace: ModelTrace) -> dict[str, LayerWork]:
     """Return the work of each layer; it has ends only if some work of the model is not known exactly."""
-    columns = WorkColumns.of(trace.operators)
+    columns = WorkColumns.choose(trace.operators)
     paths = [layer.path for layer in trace.layers]
     if trace.failure is not None:
         own_names = [f"own_{name}" for name in columns.names]

@@ -77,7 +77,7 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
 
     Further rows have the work outside every call of the model, if there is any.
     """
-    columns = WorkColumns.of(trace.operators)
+    columns = WorkColumns.choose(trace.operators)
     identities = describe_layers({layer.path: layer.type for layer in trace.layers})
     calls = {(layer.path, index): call for layer in trace.layers for index, call in enumerate(layer.calls)}
     callers = {key: call.caller for key, call in calls.items()}
