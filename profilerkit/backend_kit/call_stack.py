@@ -6,15 +6,12 @@ A shared layer has several paths; a call belongs to the path inside the layer th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ..process.restoring import restored
 from ..trace.layer_paths import add_outer
 from ..trace.records import LayerCall
 
-__all__ = ["CallStack", "follow_calls", "list_layers", "list_shown_layers", "note_unlisted", "tensors_in"]
+__all__ = ["CallStack", "list_layers", "list_shown_layers", "note_unlisted", "tensors_in"]
 
 L = TypeVar("L")
 
@@ -86,34 +83,6 @@ class CallStack:
         prefix = f"{self.current}." if self.current else ""
         inner = [path for path in candidates if path.startswith(prefix) and path]
         return min(inner or candidates, key=lambda path: path.count("."))
-
-
-#: Called in the place of a layer's ``__call__``: with that, the layer, and the arguments.
-Follow: TypeAlias = Callable[[Callable[..., Any], Any, Any, Any], Any]
-
-
-@contextmanager
-def follow_calls(
-    layers: Iterable[Any], follow: Follow, finish: Callable[[Any], Any] = lambda function: function
-) -> Iterator[None]:
-    """Let the calls of layers go through a function, by replacing ``__call__`` of the classes that define it.
-
-    ``follow`` is called with all instances of these classes. ``finish`` makes the replacement of ``__call__``.
-    """
-    with ExitStack() as patches:
-        for cls in {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for layer in layers}:
-            original = cls.__dict__["__call__"]
-            patches.enter_context(restored(partial(type.__setattr__, cls, "__call__", original)))
-            type.__setattr__(cls, "__call__", finish(_make_call(original, follow)))
-        yield
-
-
-def _make_call(original: Callable[..., Any], follow: Follow) -> Callable[..., Any]:
-    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
-        return follow(original, layer, args, kwargs)
-
-    __call__.__wrapped__ = original  # type: ignore[attr-defined]
-    return __call__
 
 
 def list_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> list[tuple[str, L]]:

@@ -6,7 +6,7 @@ Keras is never imported here: if a model is a Keras model, Keras is imported alr
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..process.cached import once_for_each
@@ -25,12 +25,12 @@ __all__ = [
 
 def is_keras(value: Any) -> bool:
     """Return whether a value is a layer or model of Keras 3."""
-    return _is_layer_from("keras", value)
+    return _is_from("keras", type(value))
 
 
 def is_legacy_keras(value: Any) -> bool:
     """Return whether a value is a layer or model of ``tf_keras``, the new name of Keras 2."""
-    return _is_layer_from("tf_keras", value)
+    return _is_from("tf_keras", type(value))
 
 
 def is_any_keras(value: Any) -> bool:
@@ -40,26 +40,22 @@ def is_any_keras(value: Any) -> bool:
 
 def is_layer_class(kind: type) -> bool:
     """Return whether a class is one of layers or models, of Keras 3 or ``tf_keras``."""
-    return any(package in sys.modules and is_derived(kind) for package, is_derived in _is_layer_class.items())
+    return any(_is_from(package, kind) for package in _is_derived)
 
 
-def _is_layer_from(package: str, value: Any) -> bool:
-    kind: Any = type(value)
-    return package in sys.modules and _is_layer_class[package](kind)
+def _is_from(package: str, kind: type) -> bool:
+    """Return whether a class is one of layers or models of one of the two."""
+    return package in sys.modules and _is_derived[package](kind)
 
 
-def _layer_class_check(package: str) -> Callable[[type], bool]:
-    """Return a check of classes that remembers each answer: it is asked of every layer, many times in one pass."""
-
-    def is_layer_class(kind: type) -> bool:
-        # By names first: a module of that name need not have ``layers``, as while it is being imported.
-        is_derived = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
-        return is_derived and issubclass(kind, sys.modules[package].layers.Layer)
-
-    return once_for_each(is_layer_class)
+def _derives_from(package: str, kind: type) -> bool:
+    # By names first: a module of that name need not have ``layers``, as while it is being imported.
+    is_named_so = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+    return is_named_so and issubclass(kind, sys.modules[package].layers.Layer)
 
 
-_is_layer_class = {package: _layer_class_check(package) for package in ("keras", "tf_keras")}
+#: The check of a class by the package of Keras; each remembers its answers, because it is asked many times in one pass.
+_is_derived = {package: once_for_each(partial(_derives_from, package)) for package in ("keras", "tf_keras")}
 
 
 def keras_backend() -> str | None:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import jax
 
 from profilerkit import WithoutValuesError
-from profilerkit.backend_kit.call_stack import CallStack, follow_calls, list_layers
+from profilerkit.backend_kit.call_patches import follow_calls
+from profilerkit.backend_kit.call_stack import CallStack, list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_children import list_children
 from profilerkit.backend_kit.keras_kinds import is_shipped

@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.call_stack import CallStack, follow_calls, tensors_in
+from profilerkit.backend_kit.call_patches import follow_calls
+from profilerkit.backend_kit.call_stack import CallStack, tensors_in
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.costs import UNCOUNTED, Cost, Shape, evaluate_formula
 from profilerkit.trace.records import LayerCall, TensorInfo
