@@ -12,7 +12,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
-from profilerkit.times.median import is_supported
+from profilerkit.times.percentiles import is_supported
 
 from .columns import make_plain
 from .layer_tree import describe_layers, merge_rows

@@ -8,8 +8,8 @@ from ..piping.quantity import Scale, format_bytes, format_number, scale_value
 from ..results.report import Report
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
-from ..times.measurement import PERCENTILES, Measurement
-from ..times.median import is_supported
+from ..times.measurement import Measurement
+from ..times.percentiles import PERCENTILES, is_supported
 from ..times.wording import format_noise
 from .grids import Grid, list_records
 

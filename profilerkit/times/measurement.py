@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from statistics import stdev
 from typing import Any, Self
@@ -13,9 +13,10 @@ from ..arguments.checks import Check, between, inside, one_number, several
 from ..errors import ArgumentError
 from .conditions import Conditions
 from .median import MedianInterval, find_median_interval
+from .percentiles import PERCENTILES, compute_percentile
 from .wording import format_percent, name_range, warn_of_noise
 
-__all__ = ["PERCENTILES", "Measurement", "NumberByMedian", "divide"]
+__all__ = ["Measurement", "NumberByMedian", "divide"]
 
 
 def divide(value: float, reference: float) -> float:
@@ -99,10 +100,6 @@ class NumberByMedian(ABC):
         return self.map(lambda sample: operation(sample, number))
 
 
-#: The percentiles that have a name of their own.
-PERCENTILES = (50, 90, 95, 99)
-
-
 def _read_samples(value: Any) -> tuple[float, ...]:
     """Return samples; raises `ValueError` if one is NaN. Infinite ones are accepted: see `divide`."""
     samples = value if type(value) is tuple else tuple(several(value))
@@ -161,7 +158,7 @@ class Measurement(NumberByMedian):
     @property
     def median(self) -> float:
         """The middle sample: half of the samples are below it."""
-        return _percentile(self.samples, 50)
+        return compute_percentile(self.samples, 50)
 
     @property
     def mean(self) -> float:
@@ -216,7 +213,7 @@ class Measurement(NumberByMedian):
 
     def percentile(self, percent: float) -> float:
         """Return the sample below which ``percent`` per cent of the samples lie, interpolated linearly."""
-        return _percentile(self.samples, PERCENT("percent", percent))
+        return compute_percentile(self.samples, PERCENT("percent", percent))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -330,10 +327,3 @@ class Measurement(NumberByMedian):
         """
         samples, warmup = (tuple(map(function, taken)) for taken in (self.samples, self.warmup))
         return replace(self, samples=samples, warmup=warmup, precision=None)
-
-
-def _percentile(samples: Sequence[float], percent: float) -> float:
-    ordered = sorted(samples)
-    position = (len(ordered) - 1) * percent / 100
-    lower, upper = ordered[math.floor(position)], ordered[math.ceil(position)]
-    return lower + (upper - lower) * (position - math.floor(position)) if upper > lower else upper

@@ -24,7 +24,7 @@ from statistics import NormalDist
 
 from .dependence import count_independent
 
-__all__ = ["MedianInterval", "agree", "find_median_interval", "is_supported", "samples_needed"]
+__all__ = ["MedianInterval", "agree", "find_median_interval"]
 
 #: The share of the risk of error for an interval whose own width ended the sampling; enough up to 95 %.
 _SHARE_OF_RISK = 0.6
@@ -164,24 +164,3 @@ def _compute_coverage(number: int, rank: int) -> float:
     if number > _MANY:
         return 1 - 2 * NormalDist().cdf((rank - number / 2) * 2 / math.sqrt(number))
     return 1 - 2 * sum(math.comb(number, below) for below in range(rank)) / math.pow(2, number)
-
-
-# Percentiles ----------------------------------------------------------------------------------------------------------
-
-
-def samples_needed(percent: float) -> int:
-    """Return how many samples a percentile needs so that at least one of them is expected beyond it.
-
-    The median, the smallest and the largest sample need one. Any other percentile of fewer samples would be the
-    smallest or the largest of them by another name.
-
-    >>> samples_needed(90), samples_needed(99), samples_needed(5), samples_needed(50)
-    (10, 100, 20, 1)
-    """
-    tail = min(percent, 100 - percent)
-    return 1 if tail in (0, 50) else math.ceil(round(100 / tail, 6))
-
-
-def is_supported(percent: float, samples: int) -> bool:
-    """Return whether so many samples can tell a percentile; see `samples_needed`."""
-    return samples >= samples_needed(percent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 from ..inputs import ModelInputs
 from ..trace.observed_runs import ObservedRun
 
-__all__ = ["Run", "take_several"]
+__all__ = ["Run"]
 
 
 class Run:
@@ -85,25 +84,3 @@ class Run:
         but "eager".
         """
         return {}
-
-
-def take_several(
-    run: Run, taken: Sequence[float], number: int, seconds_left: float, clock: Callable[[], float]
-) -> Sequence[float]:
-    """Take several samples together: as many as requested, or as there is time for; three at first, to time one.
-
-    Args:
-        run: The run, which takes several samples together.
-        taken: The samples so far.
-        number: How many are requested.
-        seconds_left: How long sampling may go on; infinite if the number of samples is fixed.
-        clock: The host's clock.
-    """
-    if math.isinf(seconds_left):
-        return run.samples(number, clock)
-    if not taken:
-        affordable = 3
-    else:
-        fastest = min(taken)
-        affordable = int(seconds_left / fastest) if fastest > 0 else number
-    return run.samples(max(1, min(number, affordable)), clock)

@@ -22,7 +22,7 @@ from .conditions import Watch
 from .measurement import CONFIDENCE, Measurement
 from .median import agree
 from .ratio import Ratio
-from .run import Run, take_several
+from .run import Run
 
 __all__ = ["Sampling", "measure", "measure_interleaved", "sample_by"]
 
@@ -107,7 +107,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     deadline = plan.clock() + plan.max_seconds
     with collector_paused(), Watch() as watch:
         warmups = _warm_up(runs, plan)
-        rounds = _Sampler(runs, plan.clock, random.Random(session if plan.seed is None else plan.seed))
+        rounds = _Rounds(runs, plan.clock, random.Random(session if plan.seed is None else plan.seed))
         rounds.take(plan, deadline)
     conditions = watch.conditions()
     return [
@@ -134,7 +134,7 @@ def sample_by(sampler: Callable[[Run, Sampling], Measurement]) -> Iterator[None]
         _sampler.reset(token)
 
 
-class _Sampler:
+class _Rounds:
     """Takes samples of several runs, in rounds with one sample of each run."""
 
     def __init__(self, runs: Sequence[Run], clock: Callable[[], float], draw: random.Random) -> None:
@@ -158,7 +158,7 @@ class _Sampler:
         first = self.samples[0]
         while len(first) < number:
             if len(self._runs) == 1 and self._runs[0].TAKES_SEVERAL:
-                first += take_several(self._runs[0], first, number - len(first), deadline - self._clock(), self._clock)
+                first += _take_several(self._runs[0], first, number - len(first), deadline - self._clock(), self._clock)
             else:
                 self._take_round()
             if len(first) >= FEWEST_SAMPLES and self._clock() >= deadline:
@@ -172,6 +172,28 @@ class _Sampler:
         """
         for index in self._draw.sample(range(len(self._runs)), len(self._runs)) if len(self._runs) > 1 else (0,):
             self.samples[index].append(self._runs[index].seconds(self._clock))
+
+
+def _take_several(
+    run: Run, taken: Sequence[float], number: int, seconds_left: float, clock: Callable[[], float]
+) -> Sequence[float]:
+    """Take several samples together: as many as requested, or as there is time for; three at first, to time one.
+
+    Args:
+        run: The run, which takes several samples together.
+        taken: The samples so far.
+        number: How many are requested.
+        seconds_left: How long sampling may go on; infinite if the number of samples is fixed.
+        clock: The host's clock.
+    """
+    if math.isinf(seconds_left):
+        return run.samples(number, clock)
+    if not taken:
+        affordable = 3
+    else:
+        fastest = min(taken)
+        affordable = int(seconds_left / fastest) if fastest > 0 else number
+    return run.samples(max(1, min(number, affordable)), clock)
 
 
 def _is_precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:

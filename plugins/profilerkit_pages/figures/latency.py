@@ -10,7 +10,7 @@ from profilerkit.arguments.checks import Check, between, several, text
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.measurement import Measurement
-from profilerkit.times.median import is_supported, samples_needed
+from profilerkit.times.percentiles import is_supported, samples_needed
 
 from .canvas import COLOURS, find_end, finish, name_beyond, new_figure, plain, title_axis, unit_for
 from .reading import explain_metric, list_reports, why_missing

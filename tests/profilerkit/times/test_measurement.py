@@ -13,7 +13,7 @@ import pytest
 
 from profilerkit import Measurement, Ratio, Run
 from profilerkit.testing import FakeClock
-from profilerkit.times.median import is_supported, samples_needed
+from profilerkit.times.percentiles import is_supported, samples_needed
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 
