@@ -100,14 +100,14 @@ def command(
     --execution-traces and --timeline; 'profilerkit profile MODEL --mesh' reports on one rank.
     """
     arguments = {name: value for name, value in options.items() if value is not None}
-    of_timeline = {name: arguments.pop(name) for name in _OF_TIMELINE if name in arguments}
+    of_timeline = [f"--{name.replace('_', '-')}" for name in _OF_TIMELINE if name in arguments]
     if [fits, folder, timeline].count(None) != 2:
         raise click.UsageError("give one of --fits, --execution-traces and --timeline")
     if fits is None and None in mesh.values():
         raise click.UsageError("a size of --mesh is left open with ?; that is for --fits")
     if timeline is None and of_timeline:
-        raise click.UsageError(f"--{next(iter(of_timeline)).replace('_', '-')} is for --timeline alone")
-    if timeline is not None and "on" not in of_timeline:
+        raise click.UsageError(f"{of_timeline[0]} is for --timeline alone")
+    if timeline is not None and "on" not in arguments:
         raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
     arguments |= {"mesh": mesh, "input_shape": parse_shapes(input_shape)}
     try:
@@ -116,7 +116,7 @@ def command(
         elif folder is not None:
             _write_traces(model, folder, arguments)
         elif timeline is not None:
-            _write_timeline(model, timeline, arguments | of_timeline)
+            _write_timeline(model, timeline, arguments)
     except (ArgumentError, DeviceFileError, DeviceNotKnownError) as error:
         fail(str(error), USAGE, error)
 
@@ -125,11 +125,16 @@ command.params.extend([parallelize_option, rank_option, network_option, ranks_pe
 
 
 def _find(model: str, fits: str, arguments: dict[str, Any]) -> None:
+    from profilerkit.devices import device
+
     from ..meshes.fitting import find_mesh
 
     limit: float | str = fits
-    with suppress(ValueError):  # other texts are names of devices, and so are "inf" and "nan"
-        limit = float(fits) if fits[:1].isdigit() else fits
+    try:
+        device(fits)  # "4090" is one too
+    except DeviceNotKnownError:
+        with suppress(ValueError):  # other texts are unknown names, and so are "inf" and "nan"
+            limit = float(fits) if fits[:1].isdigit() else fits
     emit(str(find_mesh(model, fits=limit, **arguments)))
 
 

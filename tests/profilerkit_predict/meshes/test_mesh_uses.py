@@ -19,6 +19,7 @@ from profilerkit.devices import Figure
 from profilerkit.results.comparison import side_by_side
 from profilerkit_audits.plan import Plan
 from profilerkit_budgets import Budget, Verdict, check
+from profilerkit_predict.meshes import fitting
 from profilerkit_predict.meshes.layout import OPEN_MESH
 from profilerkit_predict.meshes.placement import _find_backend
 
@@ -79,6 +80,15 @@ def test_audit_of_meshes(file: Path, tmp_path: Path) -> None:
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["mesh", *arguments])
+
+
+@pytest.mark.parametrize(("text", "limit"), [("4090", "4090"), ("h100", "h100"), ("80e9", 80e9), ("1.2.3", "1.2.3")])
+def test_what_a_step_fits_is_a_device_or_bytes(monkeypatch: pytest.MonkeyPatch, text: str, limit: Any) -> None:
+    """A device may be named by a number: 4090 is a GPU, and not that many bytes."""
+    limits: list[Any] = []
+    monkeypatch.setattr(fitting, "find_mesh", lambda model, fits, **_: limits.append(fits))
+    assert run("net.py:Net", "--mesh", "tp=?", "--fits", text).exit_code == 0
+    assert limits == [limit]
 
 
 @pytest.mark.slow
