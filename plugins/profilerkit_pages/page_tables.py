@@ -83,8 +83,7 @@ def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | No
     columns = describe_columns(keys, rows)
     for column in columns:
         key = column["key"]
-        is_memory_of_layers = whole is not None and _is_memory(key) and key != PEAK
-        column["shown"] = not (is_memory_of_layers or key.startswith("bytes_") or key.endswith(("_low", "_high")))
+        column["shown"] = _is_shown(key, is_of_layers=whole is not None)
         total: Any = None if whole is None else whole.get(key)
         if column["share"] and is_number(total) and total > 0:
             column["whole"] = make_plain(max(total, sum(row[key] for row in rows if is_number(row[key]))))
@@ -94,3 +93,10 @@ def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | No
         "heading": write_column_title(name),
         "rows": {"names": pack([visible(str(row.get(name))) for row in rows]), "columns": columns},
     }
+
+
+def _is_shown(key: str, *, is_of_layers: bool) -> bool:
+    """Return whether a column is shown at first: no traffic, no ends of bounds, and of memory of layers the peak."""
+    if key.startswith("bytes_") or key.endswith(("_low", "_high")):
+        return False
+    return key == PEAK or not (is_of_layers and _is_memory(key))

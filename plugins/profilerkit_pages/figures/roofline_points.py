@@ -61,21 +61,20 @@ class Points(NamedTuple):
 def read_points(report: Report) -> Points:
     """Return the layers to draw; raises `ValueError` if none has FLOPs, bytes and a time of its own."""
     table, prediction = require_layers(report), _read_prediction(report)
-    # If there are neither measured nor predicted times, the error says how to get measured times.
-    is_measured = "own_forward_seconds" in table[0] or "predicted_layers" not in report
-    if is_measured:
-        require_column(report, table, "own_forward_seconds")
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
     work = sum_forward_work(report.operators)
-    seconds, shared = prediction.seconds, set[str]()
+    is_measured = "own_forward_seconds" in table[0] or not prediction.label
     if is_measured:
+        require_column(report, table, "own_forward_seconds")  # without any times the error says how to measure them
         seconds = {row["path"]: row["own_forward_seconds"] or 0.0 for row in table}
-        shared = find_shared_times(report, work)
+        drawn = work.keys() - find_shared_times(report, work)
+    else:
+        seconds, drawn = prediction.seconds, set(work)
     points = [
-        Point(path, row["type"], *work[path], seconds[path])
-        for path, row in ((row["path"], row) for row in table)
-        if path in work and path not in shared and seconds.get(path, 0.0) > 0
+        Point(row["path"], row["type"], *work[row["path"]], seconds[row["path"]])
+        for row in table
+        if row["path"] in drawn and seconds.get(row["path"], 0.0) > 0
     ]
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
