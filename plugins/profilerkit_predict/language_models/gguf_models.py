@@ -46,7 +46,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
     Raises `InputError` for a model with tensors or sizes of layers other than attention and feed-forward layers.
     """
     sizes, dtype = GgufSizes(read_gguf(path)), dtype or "float16"
-    used = [tensor for tensor in sizes.file.tensors if not sizes.is_left_out(tensor)]
+    used = [tensor for tensor in sizes.file.tensors if not sizes.is_of_mtp_layer(tensor)]
     left_out = sum(tensor.bytes for tensor in sizes.file.tensors) - sum(tensor.bytes for tensor in used)
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
     weights = _describe_weights(sizes, used)
@@ -170,7 +170,7 @@ def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
     table or no head, it uses the table or the head of the model.
     """
     layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
-    for tensor in filter(sizes.is_left_out, sizes.file.tensors):
+    for tensor in filter(sizes.is_of_mtp_layer, sizes.file.tensors):
         layers[_read_layer(tensor)].append(tensor)
     tensors = layers.get(str(sizes.blocks))
     if not tensors:

@@ -82,7 +82,7 @@ class GgufSizes:
             raise self._refuse(f"{chosen} of {experts} experts for a token")
         return Routing(experts, chosen)
 
-    def is_left_out(self, tensor: StoredTensor) -> bool:
+    def is_of_mtp_layer(self, tensor: StoredTensor) -> bool:
         """Return whether a tensor is of the layers at the end that predict several tokens."""
         layer = re.match(r"blk\.(\d+)\.", tensor.name)
         return layer is not None and int(layer[1]) >= self.blocks

@@ -76,14 +76,11 @@ def predict_serving(
     shared, cycles = cost.shared_prefix, list(decoding.list_cycles())
     prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
     later = decoding.average_seconds(cycles)
-    bounds = [(prefill.seconds, 1), (later, len(cycles))]
-    first_token = cost.estimate_step(prefill, batch, prompt - shared, shared)
-    per_token = decoding.estimate(later)
-    estimates = [(first_token, 1), (per_token, len(cycles))]
+    first_token, per_token = cost.estimate_step(prefill, batch, prompt - shared, shared), decoding.estimate(later)
+    parts = [(prefill.seconds, first_token, 1), (later, per_token, len(cycles))]  # of the whole time
     drafting = decoding.speculation.draft_prompts(batch, prompt - shared, shared) if cycles else None
     if drafting is not None:
-        bounds.append((drafting.seconds, 1))
-        estimates.append((Estimate(None, drafting.seconds, None, cost.tier), 1))
+        parts.append((drafting.seconds, Estimate(None, drafting.seconds, None, cost.tier), 1))
     return Serving(
         batch=batch,
         prompt=prompt,
@@ -93,13 +90,13 @@ def predict_serving(
         time_to_first_token=prefill.seconds,
         time_per_output_token=later,
         decode_tokens_per_second=divide(batch, [(later, 1)]),
-        tokens_per_second=divide(batch * new, bounds),
+        tokens_per_second=divide(batch * new, [(seconds, count) for seconds, _, count in parts]),
         cache_bytes=cost.cache_bytes(prompt + new - 1, batch),
         draft=cycles[-1].draft if cycles else None,
         first_token=first_token,
         per_token=per_token,
         decode_rate=compute_rate(batch, (per_token, 1)),
-        rate=compute_rate(batch * new, *estimates),
+        rate=compute_rate(batch * new, *((estimate, count) for _, estimate, count in parts)),
         uniform_time_per_output_token=decoding.average_uniform_seconds() if cost.facts.has_experts else None,
     )
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import OpRecord
 
-from ..prediction.operators import find_family, find_regions, find_sizes
+from ..prediction.operators import find_family, find_sizes
+from ..prediction.regions import find_regions
 from .laws import Passes, find_laws
 from .records import Law, Term
 

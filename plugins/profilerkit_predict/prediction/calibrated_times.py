@@ -14,7 +14,8 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .calibration import Calibration
 from .cases import CompiledSeconds
-from .operators import Region, find_family, find_kind, find_sizes, is_free
+from .operators import find_family, find_kind, find_sizes, is_free
+from .regions import Region
 
 #: A region is bound by dispatch if it takes at most so many times the seconds of the host for an operator.
 _MOSTLY_DISPATCH = 1.5

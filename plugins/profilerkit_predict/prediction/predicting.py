@@ -20,7 +20,7 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
 from .calibrated_times import CalibratedTimes, TimedRegion
 from .calibration import Calibration, name_phase
-from .operators import find_regions, join_recurrences
+from .regions import find_regions, join_recurrences
 from .wording import write_notes, write_prediction
 
 

@@ -35,11 +35,11 @@ from profilerkit_predict.prediction.operators import (
     count_moved_bytes,
     find_family,
     find_kind,
-    find_regions,
     find_sizes,
     is_free,
 )
-from profilerkit_predict.prediction.operators import join_recurrences as whole
+from profilerkit_predict.prediction.regions import find_regions
+from profilerkit_predict.prediction.regions import join_recurrences as whole
 
 
 class Clock:
