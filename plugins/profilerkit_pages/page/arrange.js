@@ -13,30 +13,38 @@ function arrange(level, measure) {
   const { boxes } = level;
   for (const box of boxes) {
     [box.w, box.h] = measure(box);
-    if (!box.inner) continue;
-    const inner = arrange(box.inner, measure);
-    const width = Math.max(inner.w + 2 * FRAME, box.w);
-    Object.assign(box.inner, { left: (width - inner.w) / 2, top: HEADER });
-    [box.w, box.h] = [width, inner.h + HEADER + FRAME];
+    if (box.inner) enclose(box, arrange(box.inner, measure));
   }
   rank(boxes);
-  const bends = bendsOf(boxes);
+  const all = [...boxes, ...bendsOf(boxes)];
   const ranks = [];
-  const all = [...boxes, ...bends];
   for (const one of all) (ranks[one.rank] ??= []).push(one);
   connect(boxes);
   untangle(ranks);
   straighten(ranks);
+  const h = stack(ranks);
+  const left = Math.min(...all.map((one) => one.x - one.w / 2));
+  for (const one of all) one.x -= left;
+  level.lines = boxes.flatMap((box) => [...box.sources].map((source) => ({ source, box, points: lineOf(source, box) })));
+  return { w: Math.max(...all.map((one) => one.x + one.w / 2)), h };
+}
+
+/** Make a box as large as what is inside of it, with a frame and a header. */
+function enclose(box, inner) {
+  const width = Math.max(inner.w + 2 * FRAME, box.w);
+  Object.assign(box.inner, { left: (width - inner.w) / 2, top: HEADER });
+  [box.w, box.h] = [width, inner.h + HEADER + FRAME];
+}
+
+/** Put the ranks below each other, and return how high all of them are. */
+function stack(ranks) {
   let y = 0;
   for (const inRank of ranks) {
     const height = Math.max(...inRank.map((one) => one.h));
     for (const one of inRank) Object.assign(one, { y: y + (height - one.h) / 2, top: y, bottom: y + height });
     y += height + BELOW;
   }
-  const [left, right] = [Math.min(...all.map((one) => one.x - one.w / 2)), Math.max(...all.map((one) => one.x + one.w / 2))];
-  for (const one of all) one.x -= left;
-  level.lines = boxes.flatMap((box) => [...box.sources].map((source) => ({ source, box, points: lineOf(source, box) })));
-  return { w: right - left, h: Math.max(0, y - BELOW) };
+  return Math.max(0, y - BELOW);
 }
 
 /** Give each box a rank below those of all that it reads; one that reads nothing stands right above what reads it. */
@@ -110,7 +118,6 @@ function untangle(ranks) {
 
 /** Move boxes below and above each other as far as those beside them let them. */
 function straighten(ranks) {
-  const apart = (one, two) => (one.w + two.w) / 2 + ASIDE;
   for (const inRank of ranks) {
     let x = 0;
     inRank.forEach((one, place) => (one.x = x += place ? apart(inRank[place - 1], one) : 0));
@@ -118,15 +125,19 @@ function straighten(ranks) {
   }
   for (let sweep = 0; sweep < 2 * SWEEPS; sweep += 1) {
     const [side, order] = sweep % 2 ? ["below", [...ranks].reverse()] : ["above", ranks];
-    for (const inRank of order) {
-      const wanted = inRank.map((one) => (one[side].size ? mean(one[side], "x") : one.x));
-      const right = [...wanted];
-      for (let place = 1; place < right.length; place += 1) right[place] = Math.max(right[place], right[place - 1] + apart(inRank[place - 1], inRank[place]));
-      const left = [...wanted];
-      for (let place = left.length - 2; place >= 0; place -= 1) left[place] = Math.min(left[place], left[place + 1] - apart(inRank[place], inRank[place + 1]));
-      inRank.forEach((one, place) => (one.x = (right[place] + left[place]) / 2));
-    }
+    for (const inRank of order) spread(inRank, inRank.map((one) => (one[side].size ? mean(one[side], "x") : one.x)));
   }
+}
+
+/** How far apart the middles of two boxes beside each other are. */
+const apart = (one, two) => (one.w + two.w) / 2 + ASIDE;
+
+/** Place the boxes of a rank near where they are wanted: in the middle of what pushing right and pushing left make. */
+function spread(inRank, wanted) {
+  const [right, left] = [[...wanted], [...wanted]];
+  for (let place = 1; place < right.length; place += 1) right[place] = Math.max(right[place], right[place - 1] + apart(inRank[place - 1], inRank[place]));
+  for (let place = left.length - 2; place >= 0; place -= 1) left[place] = Math.min(left[place], left[place + 1] - apart(inRank[place], inRank[place + 1]));
+  inRank.forEach((one, place) => (one.x = (right[place] + left[place]) / 2));
 }
 
 /** The points of the line from a box to one that reads it. */

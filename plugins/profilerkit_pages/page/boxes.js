@@ -106,15 +106,12 @@ class GraphBoxes {
     const entry = { key: "entry", label: row === this.root ? `inputs ${this.inputs}` : "", sources: new Set(), ops: [] };
     const [boxes, newest, boxOf] = [[entry], new Map(), new Map()];
     for (const op of ops) {
-      const child = this.inside(row, op);
-      const alike = this.blocks.get(child);
-      const isBlock = alike && !this.open.has(`${alike[0]}+`);
-      const key = child < 0 ? (this.work.macs[op] ? `op ${op}` : this.operators[op]) : isBlock ? `${alike[0]}+` : child;
       const sources = new Set(this.reads[op].map((read) => boxOf.get(read) ?? entry));
-      let box = newest.get(key);
+      const place = this.placeOf(row, op);
+      let box = newest.get(place.key);
       if (!box || [...sources].some((source) => source !== box && reaches(source, box))) {
-        box = { key, row: child, around: row, alike: isBlock ? alike : null, sources: new Set(), ops: [] };
-        newest.set(key, box);
+        box = { ...place, around: row, sources: new Set(), ops: [] };
+        newest.set(place.key, box);
         boxes.push(box);
       }
       box.ops.push(op);
@@ -128,30 +125,65 @@ class GraphBoxes {
     return { boxes };
   }
 
+  /** Which box of a layer an operator is in: of a layer inside, of a block of them, or of operators of its own. */
+  placeOf(row, op) {
+    const child = this.inside(row, op);
+    if (child < 0) return { key: this.work.macs[op] ? `op ${op}` : this.operators[op], row: -1, alike: null };
+    const alike = this.blocks.get(child);
+    const isBlock = alike && !this.open.has(`${alike[0]}+`);
+    return { key: isBlock ? `${alike[0]}+` : child, row: child, alike: isBlock ? alike : null };
+  }
+
   /** Say what stands on a box, and look into it where it is open. */
   describe(box) {
-    const { layers, column } = this;
     if (!box.ops.length) return;
-    if (box.row < 0) {
-      const name = this.operators[box.ops[0]].replace(/^aten\.|\.\w+$/g, "");
-      box.label = box.ops.length > 1 ? `${box.ops.length} x ${name}` : name;
-      box.value = box.ops.reduce((sum, op) => sum + (this.work[column?.key]?.[op] ?? 0), 0);
-      return;
-    }
-    const [first, last] = [box.row, box.alike?.at(-1) ?? box.row];
-    const rows = box.alike ?? [box.row];
-    const name = (row) => layers.path(row).slice(layers.path(box.around).length).replace(/^\./, "") || ROOT;
-    const calls = layers.column("calls")?.values[first] ?? 1;
-    box.label = box.alike ? `${name(first)} … ${layers.name(last)}` : name(first);
+    if (box.row < 0) this.describeOperators(box);
+    else if (box.alike) this.describeBlocks(box);
+    else this.describeLayer(box);
+  }
+
+  describeOperators(box) {
+    const name = this.operators[box.ops[0]].replace(/^aten\.|\.\w+$/g, "");
+    const work = this.work[this.column?.key];
+    box.label = box.ops.length > 1 ? `${box.ops.length} x ${name}` : name;
+    box.value = box.ops.reduce((sum, op) => sum + (work?.[op] ?? 0), 0);
+  }
+
+  describeBlocks(box) {
+    const { layers } = this;
+    const last = box.alike.at(-1);
+    box.label = `${this.nameIn(box.around, box.row)} … ${layers.name(last)}`;
+    box.type = `${box.alike.length} x ${layers.types[last]}`;
+    this.size(box, box.alike);
+    box.under = layers.column("calls")?.values[last] > 1 ? "" : this.shape(last);
+    box.canOpen = true;
+  }
+
+  describeLayer(box) {
+    const { layers, row = box.row } = this;
+    const calls = layers.column("calls")?.values[row] ?? 1;
+    box.label = this.nameIn(box.around, row);
+    box.type = layers.types[row];
+    this.size(box, [row]);
+    box.under = calls > 1 ? `in ${calls} calls` : this.shape(row); // the shape is known of the first call alone
+    box.canOpen = layers.tree.children[row].length > 0 || box.ops.length > 1;
+    box.isOpen = this.open.has(row);
+    if (box.isOpen) box.inner = this.level(row, box.ops);
+  }
+
+  /** Give a box the value of its layers, and their share of the whole. */
+  size(box, rows) {
+    const { column } = this;
     box.value = column ? rows.reduce((sum, row) => sum + weightOf(column, row), 0) : 0;
-    const type = layers.types[first];
-    box.type = box.alike ? `${rows.length} x ${type}` : type;
-    const shape = (calls === 1 && layers.column("output_shapes")?.values[last]) || ""; // known of the first call alone
-    const share = column?.whole && box.value ? percent(box.value / column.whole) : "";
-    box.under = [shape, calls > 1 && !box.alike ? `in ${calls} calls` : ""].filter(Boolean).join("  ");
-    box.share = share;
-    box.canOpen = Boolean(box.alike) || layers.tree.children[first].length > 0 || box.ops.length > 1;
-    box.isOpen = !box.alike && this.open.has(first);
-    if (box.isOpen) box.inner = this.level(first, box.ops);
+    box.share = column?.whole && box.value ? percent(box.value / column.whole) : "";
+  }
+
+  shape(row) {
+    return this.layers.column("output_shapes")?.values[row] ?? "";
+  }
+
+  /** The name of a layer inside another one. */
+  nameIn(around, row) {
+    return this.layers.path(row).slice(this.layers.path(around).length).replace(/^\./, "") || ROOT;
   }
 }

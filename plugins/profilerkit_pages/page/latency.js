@@ -36,16 +36,22 @@ class Samples {
   }
 
   numbers() {
-    const write = (one, value) => (value === null ? "-" : quantity(asNumber(value), one.unit, one.scale));
     const heads = ["Model", "Samples", "Warm-up", "Median", "Interval", "5 %", "25 %", "75 %", "95 %"];
-    const rows = this.taken.map((one) =>
-      [one.name, one.values.length, one.warmup.length, write(one, one.percentiles[50]), one.interval.map((end) => write(one, end)).join(" to ") + (one.intervalName === this.taken[0].intervalName ? "" : ` (${one.intervalName})`), ...[5, 25, 75, 95].map((percentile) => write(one, one.percentiles[percentile]))].map(String),
-    );
+    const rows = this.taken.map((one) => this.cells(one));
     const few = this.taken.some((one) => Object.values(one.percentiles).includes(null));
     this.few.textContent = few ? "A hyphen: there are too few samples for that percentile." : "";
     const known = this.taken.filter((one) => one.conditions.length);
     this.machine.replaceChildren(...known.map((one) => el("p", {}, `${this.taken.length > 1 ? `${one.name}. ` : ""}The machine during the samples: ${one.conditions.join("; ")}.`)));
     this.table.replaceChildren(plainTable(heads, rows, [1, 2, 3, 4, 5, 6, 7, 8]));
+  }
+
+  /** The cells of a model in the table of percentiles. */
+  cells(one) {
+    const write = (value) => (value === null ? "-" : quantity(asNumber(value), one.unit, one.scale));
+    const name = one.intervalName === this.taken[0].intervalName ? "" : ` (${one.intervalName})`;
+    const interval = `${one.interval.map(write).join(" to ")}${name}`;
+    const percentiles = [5, 25, 75, 95].map((percent) => write(one.percentiles[percent]));
+    return [one.name, String(one.values.length), String(one.warmup.length), write(one.percentiles[50]), interval, ...percentiles];
   }
 
   draw(width) {
