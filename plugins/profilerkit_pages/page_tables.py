@@ -46,7 +46,6 @@ def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """
     root = layers[0]
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
-    own_keys = dict(sorted(own_keys.items(), key=lambda item: _is_memory(item[0])))  # work and times come first
     rows = [
         {
             "layer": layer["path"] or "(model)",
@@ -62,6 +61,15 @@ def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     types = sorted(LayerTable(layers).by_type(), key=_rank)
     if len(types) > 1:
         yield _describe_table("By type", "type", types, root)
+
+
+def _find_place(key: str) -> int:
+    """Return the place of a column of layers or types: what they are, their times, their work, their memory."""
+    if key in ("type", "layers", "calls"):
+        return 0
+    if key.endswith("seconds"):
+        return 1
+    return 3 if _is_memory(key) else 2
 
 
 def _is_memory(key: str) -> bool:
@@ -80,7 +88,7 @@ def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | No
     more, because weights that layers share count in each of them. ``whole`` is None for a table without shares.
     """
     name, *keys = rows[0]
-    columns = describe_columns(keys, rows)
+    columns = describe_columns(keys if whole is None else sorted(keys, key=_find_place), rows)
     for column in columns:
         key = column["key"]
         column["shown"] = _is_shown(key, is_of_layers=whole is not None)
