@@ -36,8 +36,9 @@ __all__ = ["assets", "fragment", "list_absent", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "frame", "address", "rows", "filter", "axes", "points", "download", "widths", "table", "facts"),
-    *("layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline", "latency", "compare", "app"),
+    *("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "download", "widths", "table"),
+    *("tables", "facts", "layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline", "latency"),
+    *("compare", "app"),
 )
 
 

@@ -17,19 +17,27 @@ class Sides {
     this.pair = this.pairs[index];
     this.changes = unpacked(this.pair.sides.changes);
     const shared = this.changes.filter((change) => change !== "removed" && change !== "added").length;
-    const beside = choice("Beside the reference", this.pairs.map((pair, at) => [at, pair.reports[1].name]), index, (at) => {
-      address.set({ beside: Number(at) || "" });
-      this.show(Number(at));
-    });
     const form = address.among("sides", ["maps", "table"], shared < ALIKE * this.changes.length ? "maps" : "table");
-    const forms = choice("As", [["maps", "maps"], ["table", "table"]], form, (other) => {
-      address.set({ sides: other });
-      this.show(index);
+    this[form](this.counts());
+    const forms = this.choose("As", [["maps", "maps"], ["table", "table"]], form, (other) => ({ sides: other }));
+    const pairs = this.pairs.map((pair, at) => [at, pair.reports[1].name]);
+    const beside = this.choose("Beside the reference", pairs, index, (at) => ({ beside: Number(at) || "" }));
+    this.tools.prepend(...(pairs.length > 1 ? [beside] : []), forms);
+  }
+
+  /** A choice that the address keeps; what is chosen is shown at once. */
+  choose(title, entries, now, changes) {
+    return choice(title, entries, now, (value) => {
+      address.set(changes(value));
+      this.show(address.among("beside", this.pairs.map((_, at) => at)));
     });
+  }
+
+  /** How many layers there are of each kind of change. */
+  counts() {
     const met = CHANGES.map((change) => [change, this.changes.filter((one) => one === change).length]).filter(([, number]) => number);
     const counts = met.map(([change, number]) => `${grouped(number)} ${change}`).join(", ");
-    this[form](`${counts} of ${counted(this.changes.length, "layer")} in both models together.`);
-    this.tools.prepend(...(this.pairs.length > 1 ? [beside] : []), forms);
+    return `${counts} of ${counted(this.changes.length, "layer")} in both models together.`;
   }
 
   maps(lead) {

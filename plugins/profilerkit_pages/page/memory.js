@@ -74,27 +74,32 @@ class MemoryChart {
   draw(width) {
     const height = 260;
     const { band } = this;
-    const { input, peak } = this.memory;
     const most = this.peakBytes() - this.memory.weights + band;
     const top = Math.max(most, 1) * 1.12;
     this.left.textContent = band || !this.memory.weights ? "" : `The picture leaves out the weights, ${quantity(this.memory.weights, "B", "iec")}, which are alive throughout.`;
     this.right = width - MARGIN.right;
     this.x = linear(0, this.live.length, MARGIN.left, this.right);
     this.y = linear(0, top, height - MARGIN.bottom, MARGIN.top);
-    const ticks = { x: ticksOf(0, this.live.length, Math.max(3, width / 120), "none").filter(Number.isInteger), y: ticksOf(0, top, 5, "iec") };
-    const root = chart(width, height, this.sentence(), { ticks: ticks.x, at: this.x, text: (tick) => (tick ? grouped(tick) : "operator 0") }, { ticks: ticks.y, at: this.y, text: (tick) => quantity(tick, "B", "iec") });
+    const ofOperators = { ticks: ticksOf(0, this.live.length, Math.max(3, width / 120), "none").filter(Number.isInteger), at: this.x, text: (tick) => (tick ? grouped(tick) : "operator 0") };
+    const ofBytes = { ticks: ticksOf(0, top, 5, "iec"), at: this.y, text: (tick) => quantity(tick, "B", "iec") };
+    const root = chart(width, height, this.sentence(), ofOperators, ofBytes);
     const ground = this.y(0);
-    let line = `M${this.x(0)},${ground}V${this.y(band + input).toFixed(1)}`;
-    for (const [from, to, alive] of this.steps()) line += `${from ? "" : `H${this.x(0)}`}V${this.y(alive + band).toFixed(1)}H${this.x(to).toFixed(1)}`;
-    root.append(svg("path", { class: "area-live", d: `${line}V${ground}Z` }));
     this.marked = svg("g");
+    this.pointer = svg("line", { class: "pointer", y1: MARGIN.top, y2: ground, visibility: "hidden" });
+    root.append(svg("path", { class: "area-live", d: this.outline(ground) }));
     root.append(svg("rect", { class: "area-weights", x: this.x(0), y: this.y(band), width: this.right - MARGIN.left, height: Math.max(0, ground - this.y(band)) }), this.marked);
     this.phase(root);
-    if (peak >= 0) this.drawPeak(root, peak, most, width);
-    this.pointer = svg("line", { class: "pointer", y1: MARGIN.top, y2: ground, visibility: "hidden" });
+    if (this.memory.peak >= 0) this.drawPeak(root, this.memory.peak, most, width);
     root.append(this.pointer);
     this.plot.replaceChildren(root);
     this.find(chosen.row);
+  }
+
+  /** The line around what is alive, from the inputs on. */
+  outline(ground) {
+    let line = `M${this.x(0)},${ground}V${this.y(this.band + this.memory.input).toFixed(1)}`;
+    for (const [from, to, alive] of this.steps()) line += `${from ? "" : `H${this.x(0)}`}V${this.y(alive + this.band).toFixed(1)}H${this.x(to).toFixed(1)}`;
+    return `${line}V${ground}Z`;
   }
 
   drawPeak(root, peak, most, width) {
