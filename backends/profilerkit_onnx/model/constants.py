@@ -121,15 +121,13 @@ class _Search:
     def _visit(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
         """Note the constants that a node uses, or what it hands on; go over what it calls."""
         function = self._functions.get((node.domain, node.op_type, node.overload))
-        # The inputs whose elements a node hands on: the first input (the others are settings), or all.
-        moved = node.input[:1] if node.op_type in _MOVES else node.input if node.op_type == "Concat" else ()
+        moved = _find_moved(node, names)
         if function is not None:
             self._call(function, node, names, path)
         elif list_inner_graphs(node):
             self._enter_graphs(node, names, path, location)
-        elif moved and all(names.get(name) for name in moved):
-            origins = dict.fromkeys(constant for name in moved for constant in names[name])
-            names.update({name: tuple(origins) for name in node.output if name})
+        elif moved:
+            names.update(dict.fromkeys(filter(None, node.output), moved))
         else:
             for position, name in enumerate(node.input):
                 for constant in names.get(name, ()):
@@ -170,6 +168,15 @@ class _Search:
             dtype = dtype_name(tensor.data_type)
             self.constants[key] = Constant(name, tensor, Shape(values.dims), dtype, size, is_node)
         return (self.constants[key],)
+
+
+def _find_moved(node: NodeProto, names: _Names) -> tuple[Constant, ...]:
+    """Return the constants whose elements a node hands on; none if it does anything else, or has further elements."""
+    # Of other operators than Concat only the first input has elements, and the further ones are settings.
+    inputs = node.input if node.op_type == "Concat" else node.input[:1] if node.op_type in _MOVES else ()
+    if not all(names.get(name) for name in inputs):
+        return ()
+    return tuple(dict.fromkeys(constant for name in inputs for constant in names[name]))
 
 
 def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:

@@ -83,18 +83,17 @@ def order_nodes(nodes: Sequence[NodeProto]) -> list[int]:
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     order: dict[int, None] = {}
     visited = set[int]()
-    for first in range(len(nodes)):
-        waiting = [first]
-        while waiting:
-            index = waiting[-1]
-            needs = set[int]()
-            if index not in visited:
-                visited.add(index)
-                needs = {makers[name] for name in list_reads(nodes[index]) if name in makers} - visited
-            if needs:
-                waiting += sorted(needs)
-            else:
-                order[waiting.pop()] = None
+    waiting = list(reversed(range(len(nodes))))
+    while waiting:
+        index = waiting[-1]
+        needs = set[int]()
+        if index not in visited:
+            visited.add(index)
+            needs = {makers[name] for name in list_reads(nodes[index]) if name in makers} - visited
+        if needs:
+            waiting += sorted(needs)  # before this node, which is looked at again after them
+        else:
+            order[waiting.pop()] = None
     return list(order)
 
 

@@ -46,9 +46,8 @@ def make_outputs(
     if node.op_type == "Constant" and node.domain in STANDARD:
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
     read = [value for value in inputs if value is not None]
-    follows_from_file = _may_be_stored(node, inputs, definition)
-    is_stored = follows_from_file and all(value.is_stored for value in read)
-    is_constant = follows_from_file and all(value.constant for value in read)
+    is_stored = bool(read) and all(value.is_stored for value in read) and _is_determined(node, inputs, definition)
+    is_constant = is_stored and all(value.constant for value in read)
     from_inputs = not is_shape_operator(node) and any(value.from_inputs for value in read)
     types = infer(node, inputs, definition, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
@@ -62,11 +61,10 @@ def make_outputs(
     return outputs
 
 
-def _may_be_stored(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> bool:
-    """Return whether the outputs follow from the file if all inputs do: an unknown operator may be random."""
-    has_input = any(value is not None for value in inputs)
+def _is_determined(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> bool:
+    """Return whether the outputs of a node follow from its inputs: those of an unknown operator may be random."""
     is_defined = definition is not None or is_known(name_operator(node))
-    return has_input and is_defined and not is_random(node, inputs)
+    return is_defined and not is_random(node, inputs)
 
 
 def _complete(value: Value, declared: Declarations, name: str) -> Value:

@@ -154,18 +154,18 @@ class Walk:
         node = visit.node
         definition = find_definition(node, self.declared.opsets)
         outputs = make_outputs(node, visit.inputs, definition, self.declared, self.numbers)
-        if not outputs or not all(value.constant for value in outputs):
-            cost, missing = price(visit.operator, node, visit.inputs, outputs, definition)
-            if missing and outputs and not is_known(visit.operator):
-                outputs_of_body = self._walk_definition(visit, definition)
-                if outputs_of_body is not None:
-                    return outputs_of_body
-            self.note(visit, outputs, cost.times(visit.times), missing)
-        elif node.op_type != "Constant":
-            self.constants += 1
         for index, value in enumerate(outputs):
             if value.is_stored:
                 self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
+        if outputs and all(value.constant for value in outputs):
+            self.constants += node.op_type != "Constant"
+            return outputs
+        cost, missing = price(visit.operator, node, visit.inputs, outputs, definition)
+        if missing and outputs and not is_known(visit.operator):
+            outputs_of_body = self._walk_definition(visit, definition)
+            if outputs_of_body is not None:
+                return outputs_of_body
+        self.note(visit, outputs, cost.times(visit.times), missing)
         return outputs
 
     def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
