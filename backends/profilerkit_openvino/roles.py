@@ -1,0 +1,132 @@
+"""The role of a constant: a parameter, a buffer, or a single number of the graph.
+
+A floating-point constant with dimensions is a parameter, statistics of a batch norm aside. So is a constant of narrow
+numbers that is converted and scaled where it is used; its scales and zero points are buffers. So are integers that are
+a factor of a product. Other integers, such as shapes, are buffers. Single numbers are neither, unless their place says
+that they are a weight, such as a bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from profilerkit.costs.numbers import is_float
+
+from .nodes import dtype_name, read_constant
+from .recurrent_inputs import RECURRENT
+
+__all__ = ["Role", "Use", "find_role"]
+
+#: Dtypes of weights that are narrower than the numbers that they stand for.
+_NARROW = ("int4", "uint4", "int8", "uint8", "uint2", "uint1", "uint3", "uint6", "float4", "float8")
+#: The inputs of operators that are values which the model keeps, but no parameters.
+_KEPT = {
+    "BatchNormInference": (3, 4),  # mean and variance
+    "FakeQuantize": (1, 2, 3, 4),  # the bounds of the input and the output
+    "Interpolate": (1, 2, 3),  # sizes, scales, axes
+    **{kind: inputs.states for kind, inputs in RECURRENT.items()},
+}
+_PRODUCTS = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData")
+#: How many inputs of a product come first that are factors; behind them a convolution may have the shape of its output.
+_FACTORS = 2
+#: The inputs of operators that are a parameter even if it is a single number.
+_SINGLE = {"BatchNormInference": (1, 2), "GroupNormalization": (1, 2), "PRelu": (1,)}
+
+
+class Role(Enum):
+    """The role of a constant."""
+
+    PARAMETER = auto()
+    BUFFER = auto()
+    #: A number in the graph, such as a bound or an axis.
+    NUMBER = auto()
+
+
+class Use(NamedTuple):
+    """A node that reads a value, and the index of this input."""
+
+    node: Any
+    position: int
+
+    @property
+    def kind(self) -> str:
+        """The operator of the node."""
+        return str(self.node.get_type_name())
+
+    @property
+    def reader(self) -> str:
+        """The unique name of the node."""
+        return str(self.node.get_name())
+
+    @property
+    def other_input(self) -> Any:
+        """The node that makes the other input of two."""
+        return self.node.input_value(1 - self.position).get_node()
+
+
+def find_role(node: Any, uses: Sequence[Use], reads: Sequence[Use]) -> Role:
+    """Return the role of a constant, by its dtype and its places.
+
+    Args:
+        node: The constant.
+        uses: The uses of it, and of all values that are computed from it before the model runs.
+        reads: The uses of its elements, converted or not, by nodes that run.
+    """
+    dtype, count = dtype_name(node.get_output_element_type(0)), prod(node.get_output_shape(0))
+    otherwise = Role.BUFFER if count > 1 else Role.NUMBER
+    if any(map(_is_scale, uses)):
+        return Role.BUFFER
+    if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
+        return Role.PARAMETER  # maybe converted in another order, or a table whose rows are looked up
+    if not is_float(dtype):
+        return Role.PARAMETER if count > 1 and any(map(_is_factor, reads)) else otherwise
+    if count > 1 and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
+        return Role.BUFFER
+    if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
+        return otherwise  # zeros, which stand for no biases
+    is_matrix = len(node.get_output_shape(0)) > 1 and any(map(_is_factor, reads))
+    return Role.PARAMETER if count > 1 or is_matrix or any(map(_is_single, reads)) else Role.NUMBER
+
+
+def _is_factor(use: Use) -> bool:
+    """Return whether a value is a factor of a product."""
+    return use.kind in _PRODUCTS and use.position < _FACTORS
+
+
+def _is_recurrent_bias(use: Use) -> bool:
+    """Return whether a value is the biases of a recurrent layer; if it has none, they are zeros."""
+    return use.kind in RECURRENT and use.position == RECURRENT[use.kind].biases
+
+
+def _is_single(use: Use) -> bool:
+    """Return whether a value is a weight by its place, even if it is a single number: a bias, or one of `_SINGLE`."""
+    is_bias = use.kind == "Add" and use.other_input.get_type_name() in _PRODUCTS
+    return is_bias or use.position in _SINGLE.get(use.kind, ())
+
+
+def _is_scale(use: Use) -> bool:
+    """Return whether a value is the zero or the scale of ``Multiply(Subtract(Convert(narrow), zero), scale)``.
+
+    Either of the two steps may be missing, and the result of each may be reshaped. The narrow numbers are those of a
+    constant, such as rows that are looked up in it, and no numbers that the call gives, such as the bytes of an image.
+    """
+    is_minuend = use.kind == "Subtract" and use.position == 0
+    if use.kind not in ("Multiply", "Subtract") or is_minuend:
+        return False
+    source = _skip_nodes(use.other_input, lambda node: node.get_type_name() in ("Subtract", "Multiply", "Reshape"))
+    if source.get_type_name() != "Convert" or not dtype_name(source.get_input_element_type(0)).startswith(_NARROW):
+        return False
+    origin = _skip_nodes(source, lambda node: node.get_input_size() > 0)
+    return bool(origin.get_type_name() == "Constant")
+
+
+def _skip_nodes(node: Any, is_skipped: Callable[[Any], bool]) -> Any:
+    """Return the first node that is not skipped, on the way from a node back through first inputs."""
+    while is_skipped(node):
+        node = node.input_value(0).get_node()
+    return node
