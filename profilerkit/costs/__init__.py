@@ -11,7 +11,8 @@ from __future__ import annotations
 from types import ModuleType
 
 from ..process.modules import import_modules
-from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, apply_formula, evaluate_formula
+from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape
+from .evaluation import apply_formula, evaluate_formula
 from .numbers import Numbers, constants
 from .registry import CallForm, CostRegistry
 
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 #: The modules here that are no families of formulas.
-_NO_FAMILIES = ("convention", "complex_numbers", "cost", "numbers", "registry")
+_NO_FAMILIES = ("convention", "complex_numbers", "cost", "evaluation", "numbers", "registry")
 
 
 def families() -> dict[str, ModuleType]:

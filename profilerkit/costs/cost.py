@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
+from typing import Generic, NamedTuple, ParamSpec, TypeAlias
 
-from ..errors import CostFormulaError
-from ..process.containment import describe_origin, plugin_error_text
-from .numbers import Numbers, complex_is_counted, constants
+from .numbers import constants
 
-__all__ = [
-    "UNCOUNTED",
-    "Cost",
-    "Formula",
-    "PerElement",
-    "Shape",
-    "apply_formula",
-    "describe_fault",
-    "evaluate_formula",
-    "per_element",
-]
+__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "per_element"]
 
 P = ParamSpec("P")
 
@@ -89,60 +77,3 @@ class PerElement(Generic[P]):
 def per_element(operations: Callable[P, int]) -> PerElement[P]:
     """Make a formula from the operations for one element: a decorator."""
     return PerElement(operations)
-
-
-def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
-    """Return the cost by a formula for a kind of numbers: for integers, only the multiply-accumulates."""
-    if numbers is Numbers.COMPLEX:
-        token = complex_is_counted.set(True)
-        try:
-            return formula(*arguments)
-        finally:
-            complex_is_counted.reset(token)
-    cost = formula(*arguments)
-    if numbers is Numbers.INTEGER and isinstance(cost, Cost) and cost is not UNCOUNTED:
-        return Cost.of_macs(cost.macs)
-    return cost
-
-
-def evaluate_formula(
-    what: str,
-    formula: Callable[[], Any],
-    shown_call: Callable[[], str],
-    numbers: Numbers = Numbers.REAL,
-    may_raise: tuple[type[Exception], ...] = (),
-) -> Cost:
-    """Return the cost by a formula for an operator on a kind of numbers.
-
-    Raises `CostFormulaError` if the formula does not return a `Cost` of counts, or raises an error.
-    """
-    try:
-        cost = apply_formula(formula, numbers)
-    except MemoryError:
-        raise
-    except may_raise:
-        raise
-    except (Exception, SystemExit, GeneratorExit) as error:  # a formula must not end the program either
-        blame = describe_origin(error)
-        raise CostFormulaError(
-            f"the cost formula of {what} raised {plugin_error_text(error)}; "
-            f"it was called with {shown_call()}{blame and f'; {blame}'}"
-        ) from error
-    fault = describe_fault(cost)
-    if fault:
-        raise CostFormulaError(f"the cost formula of {what} {fault}")
-    return cost
-
-
-def describe_fault(cost: object) -> str:
-    """Return a text about the fault of a formula's result; an empty text for a `Cost` of counts.
-
-    >>> describe_fault(Cost(0, 512.0))
-    'returned Cost(macs=0, flops=512.0), which is no Cost of whole numbers that are 0 or more'
-    """
-    if not isinstance(cost, Cost):
-        return f"returned {cost!r}, which is no Cost"
-    for number in cost:
-        if not hasattr(number, "__index__") or number < 0:
-            return f"returned {cost!r}, which is no Cost of whole numbers that are 0 or more"
-    return ""

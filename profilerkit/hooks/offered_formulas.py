@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from ..backend import Backend
-from ..costs.cost import describe_fault
+from ..costs.evaluation import describe_fault
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
-from profilerkit.costs import CallForm, Cost, CostRegistry, convention, cost, registry
+from profilerkit.costs import CallForm, Cost, CostRegistry, convention, cost, evaluate_formula, registry
 
 
 def one(*_: Any, **__: Any) -> Any:
@@ -238,7 +238,7 @@ def test_a_formula_of_each_element_keeps_its_name() -> None:
 
 
 def test_what_a_formula_returns_is_checked() -> None:
-    assert cost.evaluate_formula("a", one, lambda: "") == (0, 1)
+    assert evaluate_formula("a", one, lambda: "") == (0, 1)
 
     def fails() -> Any:
         raise ZeroDivisionError("by nothing")
@@ -246,10 +246,10 @@ def test_what_a_formula_returns_is_checked() -> None:
     with pytest.raises(
         CostFormulaError, match=r"^the cost formula of a raised ZeroDivisionError: by nothing; it was called with x$"
     ) as raised:
-        cost.evaluate_formula("a", fails, lambda: "x")
+        evaluate_formula("a", fails, lambda: "x")
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     with pytest.raises(CostFormulaError, match=r"^the cost formula of a returned \(0, 1\), which is no Cost"):
-        cost.evaluate_formula("a", lambda: (0, 1), lambda: "x")
+        evaluate_formula("a", lambda: (0, 1), lambda: "x")
 
 
 def test_the_formulas_of_a_backend_are_nobodys_own() -> None:
