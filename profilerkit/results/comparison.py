@@ -149,16 +149,19 @@ class Comparison(Result):
         """Return the report of one of the other models, by name or by index."""
         names = [report.name for report in self.others]
         listing = ", ".join(names)
-        if which is None and len(names) > 1:
-            raise ValueError(f"this comparison has several models: {listing}; name one of them")
-        if isinstance(which, str) and which not in names:
-            raise ValueError(f"no model {which!r} in this comparison; it has: {listing}")
-        index = 0 if which is None else names.index(which) if isinstance(which, str) else which
-        if isinstance(which, bool) or not isinstance(index, int):
+        if which is None:
+            if len(names) > 1:
+                raise ValueError(f"this comparison has several models: {listing}; name one of them")
+            return self.others[0]
+        if isinstance(which, str):
+            if which not in names:
+                raise ValueError(f"no model {which!r} in this comparison; it has: {listing}")
+            return self.others[names.index(which)]
+        if isinstance(which, bool) or not isinstance(which, int):
             raise ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {listing}")
-        if not -len(names) <= index < len(names):
+        if not -len(names) <= which < len(names):
             raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {listing}")
-        return self.others[index]
+        return self.others[which]
 
     @property
     def reports(self) -> tuple[Report, ...]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
@@ -51,7 +52,6 @@ _SCHEMA = 1
 #: The fields before the checksum of a file: its format, its schema, and the version that wrote it.
 _HEAD = ("format", "schema", "profilerkit")
 R = TypeVar("R", bound=Result)
-T = TypeVar("T")
 
 
 def to_dict(result: Report | Comparison) -> dict[str, Any]:
@@ -97,42 +97,40 @@ def load_as(kind: type[R], path: str | PathLike[str]) -> R:
 
 def parse(content: bytes, source: str) -> Report | Comparison:
     """Read the bytes of a file; ``source`` is its name in errors."""
-    return _read(content, source, _read_result)
+    with _name_file(source):
+        return _read_result(_open_content(_decode(content, source)))
 
 
 def require_sealed(content: bytes, source: str) -> None:
     """Raise `ReportFileError` for bytes that are no file of `save`, or changed; `parse` checks the rest of it."""
-    _read(content, source, lambda opened: None)
+    with _name_file(source):
+        _open_content(_decode(content, source))
 
 
-def _read(content: bytes, source: str, read: Callable[[_Opened], T]) -> T:
-    """Return the result of ``read`` for the content of a file; every error of it names the file."""
+@contextmanager
+def _name_file(source: str) -> Iterator[None]:
+    """Name the file in every error of its content."""
     with collector_paused():  # a large report has a million values, and none of them is garbage
         try:
-            decoded = msgspec.json.decode(content)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            hint = "; was it cut off?" if not content or content.startswith(b"{") else ""
-            raise ReportFileError(f"{source} is not a report of profilerkit: {_shorten(error)}{hint}") from error
-        try:
-            return read(_open_content(decoded))
+            yield
+        except ReportFileError:
+            raise
         except (ValueError, RecursionError) as error:
             raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_shorten(error)}") from error
+
+
+def _decode(content: bytes, source: str) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        hint = "; was it cut off?" if not content or content.startswith(b"{") else ""
+        raise ReportFileError(f"{source} is not a report of profilerkit: {_shorten(error)}{hint}") from error
 
 
 def _shorten(error: Exception) -> str:
     """Return the text of an error, cut if the file holds very long names."""
     message = str(error)
     return message if len(message) <= 500 else f"{message[:497]}..."
-
-
-def _read_result(opened: _Opened) -> Report | Comparison:
-    if opened.kind == _REPORT:
-        return read_report(opened.body)
-    reports = opened.body.get("reports")
-    if set(opened.body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
-        raise ValueError("reports: a comparison holds two reports or more, and nothing else")
-    first, *rest = (read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
-    return Comparison(first, tuple(rest))
 
 
 # The seal -------------------------------------------------------------------------------------------------------------
@@ -193,6 +191,16 @@ def _read_kind(content: Any) -> str:
 
 
 # The report in it -----------------------------------------------------------------------------------------------------
+
+
+def _read_result(opened: _Opened) -> Report | Comparison:
+    if opened.kind == _REPORT:
+        return read_report(opened.body)
+    reports = opened.body.get("reports")
+    if set(opened.body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
+        raise ValueError("reports: a comparison holds two reports or more, and nothing else")
+    first, *rest = (read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
+    return Comparison(first, tuple(rest))
 
 
 def write_report(report: Report) -> dict[str, Any]:
