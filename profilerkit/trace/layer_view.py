@@ -1,15 +1,15 @@
-"""The layers of a model with counts and times in one table, to read, rank and draw, and the groups of equal layers."""
+"""The layers of a model with counts and times in one table, to read, rank and draw."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .bounds import WORK
-from .layer_paths import count_depth, nearest_around, walk_outwards
+from .layer_paths import walk_outwards
 from .records import LayerTable
 
-__all__ = ["PEAK", "find_shared_times", "group_children", "number_kinds", "with_times"]
+__all__ = ["PEAK", "find_shared_times", "with_times"]
 
 #: The column with the bytes of each layer at the peak of memory; the table's other columns of bytes tell their use.
 PEAK = "peak_bytes"
@@ -26,8 +26,9 @@ def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTabl
     None if a number is missing, if the divisor is zero, if a layer of a rate has no FLOPs, or, without the layers
     inside, if the time of the layer is not of its own work alone.
     """
-    if layers and not times and not (_compute_shares(layers[0], {}) or _compute_rates(layers[0])):
-        return layers  # there is nothing to add to their rows
+    has_further = layers and (times or _compute_shares(layers[0], {}) or _compute_rates(layers[0]))
+    if layers and not has_further:
+        return layers
     timed = {row["path"]: row for row in times or ()}
     columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
     rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]
@@ -50,11 +51,11 @@ def find_shared_times(times: Iterable[Mapping[str, Any]], working: Iterable[str]
         working: The paths of the layers that have work of their own.
     """
     calls = {row["path"]: row.get("calls") for row in times}
-    shared = set()
+    shared: set[str] = set()
     for path in working:
         if calls.get(path) == 0:
-            shared.add(path)
-            shared.update(next(([outer] for outer in walk_outwards(path) if calls.get(outer)), []))
+            caller = next((outer for outer in walk_outwards(path) if calls.get(outer)), path)
+            shared |= {path, caller}
     return shared
 
 
@@ -82,32 +83,3 @@ def _compute_rates(row: Mapping[str, Any], *, is_shared: bool = False) -> dict[s
 
 def _divide(value: float | None, whole: float | None) -> float | None:
     return value / whole if value is not None and whole else None
-
-
-def group_children(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return by path the layers right inside each layer, the first row being the root.
-
-    A layer whose outer layer is not among the rows counts for the nearest one around it that is.
-    """
-    around = nearest_around(row["path"] for row in rows)
-    inside: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows[1:]:
-        inside.setdefault(around[row["path"]] or "", []).append(row)
-    return inside
-
-
-#: The columns in which equal layers have the same value.
-_COUNTS = ("type", "params", *WORK, "calls", PEAK)
-
-
-def number_kinds(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return by path a number that equal layers share: of one type, with equal counts, and equal layers inside."""
-    children = group_children(rows)
-    numbers: dict[tuple[Any, ...], int] = {}
-    kinds: dict[str, int] = {}
-    for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # the layers inside a layer before that layer
-        path = row["path"]
-        inside = tuple((child["path"][len(path) :], kinds[child["path"]]) for child in children.get(path, ()))
-        counts = tuple(row.get(column) for column in _COUNTS)
-        kinds[path] = numbers.setdefault((*counts, inside), len(numbers))
-    return kinds
