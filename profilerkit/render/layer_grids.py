@@ -92,12 +92,12 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
         for side, name in zip(_SIDES, names, strict=True):
             heading = f"{_COUNTS[key]}\n{visible(name)}"
             columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
-    if any(_describe_change(row) != "changed" for row in rows):
+    changes = list(map(_describe_change, rows))
+    if any(change != "changed" for change in changes):
         columns.append(GridColumn("Change", _describe_change))
     grid = make_grid(title, columns, rows, nested)
-    if any(_describe_change(row) != row["change"] for row in rows):  # a difference that no other column shows
-        return replace(grid, least_needed=())
-    return grid
+    is_hidden = any(change != row["change"] for change, row in zip(changes, rows, strict=True))
+    return replace(grid, least_needed=()) if is_hidden else grid  # no other column shows such a difference
 
 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
