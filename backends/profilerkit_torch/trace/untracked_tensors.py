@@ -1,0 +1,136 @@
+"""Tensors that no recorded operator made: constants, or results of other threads, of numpy, or of unknown kernels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from profilerkit.process.collector import frozen_objects_found
+from profilerkit.process.restoring import restored
+
+from ..compat.modes import unseen_by_functions
+from ..compat.tensors import find_storage, storage_address
+from ..costs.shapes import has_floats
+from ..untouched.leftovers import tensors_alive
+from .exposed_memory import ExposedMemory
+from .live_bytes import LiveBytes
+from .unseen_work import OtherThreads
+
+__all__ = ["UntrackedTensors", "find_key"]
+
+
+class UntrackedTensors:
+    """Reports tensors that no recorded operator made, unless they may be constants.
+
+    Args:
+        live: The storages that are alive, of which the recorder knows the origin.
+        exposed: The memory that has left torch.
+        stands_in: Whether a tensor has no values of its own; None in a real run, where all have values.
+        report: Called once for each tensor of unknown origin.
+
+    Attributes:
+        has_values: Whether tensors of the model or of its inputs have values: in a real run, and if objects among the
+            inputs hold tensors, which have no stand-ins.
+        is_indexing: Whether torch itself is making tensors now, from the sequences in an index.
+    """
+
+    def __init__(
+        self,
+        live: LiveBytes,
+        exposed: ExposedMemory,
+        stands_in: Callable[[torch.Tensor], bool] | None,
+        report: Callable[[], None],
+    ) -> None:
+        self._live = live
+        self._exposed = exposed
+        self._stands_in = stands_in or (lambda tensor: False)
+        self._report = report
+        self.has_values: bool = stands_in is None
+        self.is_indexing = False
+        self._threads = OtherThreads()
+        #: Tensors with values from before the pass, and tensors that were judged already.
+        self._others = LiveBytes()
+        #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
+        self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        """Note the threads that are started; if tensors have values, note all tensors from before the pass.
+
+        Leaves of the graph that are no weights of the model get their gradients back at the end.
+        """
+        if self.has_values:
+            self.know_all()
+        if self.has_values or threading.active_count() > 1:
+            self._threads.begin_counting()
+        with restored(self._restore_gradients, in_child=False), self._threads.follow():
+            yield
+
+    def know_all(self) -> None:
+        """Note all existing tensors: a tensor from before the pass is no result of it."""
+        with frozen_objects_found(), unseen_by_functions():
+            for tensor in tensors_alive():
+                self._others.add(tensor, 0)
+
+    def _restore_gradients(self) -> None:
+        for tensor, gradient in self._leaves.values():
+            tensor.grad = gradient
+
+    def meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
+        """Report a tensor that no recorded operator made, unless it may be a constant.
+
+        ``is_lifted`` marks a tensor that torch makes in this thread from numbers of Python or numpy.
+        """
+        if tensor.requires_grad and tensor.is_leaf:
+            self._take_gradient(tensor)
+        if self._stands_in(tensor):
+            self._meet_stand_in(tensor, is_lifted)
+        elif has_floats(tensor):
+            self._meet_numbers(tensor, is_lifted)
+
+    def _meet_stand_in(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor without values, unless it is lifted, or integers that torch makes of an index."""
+        if not tensor.numel():
+            return
+        self._live.add(tensor, 0)
+        if not is_lifted and (has_floats(tensor) or not self.is_indexing):
+            self._report()
+
+    def _take_gradient(self, leaf: torch.Tensor) -> None:
+        """Take the gradient of a leaf away until the end: a real run would add to it in place."""
+        self._leaves.setdefault(id(leaf), (leaf, leaf.grad))
+        leaf.grad = None
+
+    def _meet_numbers(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor that has values, where they may have been computed elsewhere; each storage once."""
+        key = find_key(tensor)
+        if not key or key in self._others.by_storage:
+            return
+        self._others.add(tensor, 0)
+        if tensor.numel() > 1 and self._may_be_computed(tensor, is_lifted):
+            self._report()
+
+    def _may_be_computed(self, tensor: torch.Tensor, is_lifted: bool) -> bool:
+        """Return whether the values of a tensor may come from numpy, a kernel or another thread."""
+        if self._exposed.has_numbers:
+            return self._exposed.is_foreign(_read_address(tensor))
+        if self._threads.were_started:
+            return True
+        return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
+
+
+def find_key(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage; 0 where it has no single one."""
+    try:
+        with unseen_by_functions():
+            return int(storage_address(find_storage(tensor)))
+    except (NotImplementedError, RuntimeError):
+        return 0
+
+
+def _read_address(tensor: torch.Tensor) -> int:
+    with unseen_by_functions():
+        return tensor.data_ptr()
