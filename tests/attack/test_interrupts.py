@@ -16,7 +16,7 @@ from time_limits import run_program
 
 _CHANGING = (
     "untouched/,process/containers,process/restoring,process/interrupts,"
-    "trace/layers,hidden_modes,trace/static_pass,trace/questions,trace/conversion"
+    "trace/layers,hidden_modes,trace/attempt,trace/static_pass,trace/questions,trace/conversion"
 )
 
 

@@ -29,12 +29,13 @@ from ..model.keras_layers import adapt_to_keras
 from ..model.packed_weights import is_package, unpack
 from ..model.tensors import is_wrapper_class, list_wrapped, storage_key
 from ..model.wrapped import give_wrapper
+from ..trace.attempt import trace_pass
 from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd
 from ..trace.operator_facts import tensors_among, tensors_in
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
 from ..trace.stand_ins import StandIns
-from ..trace.static_pass import RecordedPass, trace_pass
+from ..trace.static_pass import RecordedPass
 from ..trace.tracing import traceable
 from ..untouched.mutable_inputs import list_input_tensors, on_device
 from .zeros import Nonzero, count_nonzero, require_values

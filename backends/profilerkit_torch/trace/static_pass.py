@@ -1,7 +1,4 @@
-"""One pass over a model with something prepared in for its weights and inputs, and the trace of what it did.
-
-What the pass has left outside the model, in caches, closures and modules, is taken away.
-"""
+"""One pass over a model with stand-ins for its weights and inputs, or with these themselves, and its trace."""
 
 from __future__ import annotations
 
@@ -14,10 +11,8 @@ from typing import Any
 
 import torch
 
-from profilerkit import ModelChangedWarning, ModelInputs
+from profilerkit import ModelInputs
 from profilerkit.backend_kit.call_stack import note_unlisted
-from profilerkit.backend_kit.failures import backend_failed, find_raising_line
-from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
@@ -26,94 +21,23 @@ from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.tensors import PLAIN_TYPES, count_stored_bytes, list_with_values, storage_key
 from ..untouched.caller_context import as_caller
-from ..untouched.leftovers import clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve, substitute
-from ..untouched.surroundings import Surroundings
 from ..untouched.write_guard import WriteGuard
 from .hidden_modes import find_namespaces, hide_modes
 from .inference_pass import InferencePass, below_autograd
 from .layers import LayerStack
 from .live_bytes import LiveBytes
-from .pass_errors import LeftBehindError, PassError, UnansweredError
+from .pass_errors import PassError, UnansweredError
 from .plan_store import find_plans
 from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, share_values
-from .questions import Questions, has_type_question, runs_other_code
+from .questions import Questions, runs_other_code
 from .recorder import Recorder
 from .records import layer_records
 from .stand_ins import StandIns
 from .unseen_work import count_missing_replays
 
-__all__ = ["RecordedPass", "has_values", "trace_pass"]
-
-_STILL_HELD = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
-_REMOVED = "the model keeps tensors of its pass outside itself ({holders}); those of this pass were taken away again"
-
-
-def trace_pass(recorded: RecordedPass) -> ModelTrace:
-    """Return the trace of one pass, and remove the tensors that it leaves outside the model.
-
-    Raises the error of the model, or `LeftBehindError` if tensors without values stay outside the model.
-    """
-    stand_ins = recorded.stand_ins
-    surroundings = Surroundings(recorded.inventory, recorded.inputs)
-    if stand_ins.lack_values and any(map(has_type_question, surroundings.names)):
-        raise UnansweredError(["isinstance(x, torch.FloatTensor)"])
-    outcome = _run(recorded, surroundings)
-    # Only here, where an error and its frames are gone, does nothing but the model hold tensors of the pass.
-    leftovers = remove_leftovers(recorded.list_remaining, surroundings)
-    if leftovers.remain:
-        _warn_of_remaining(stand_ins)
-    if isinstance(outcome, Exception):
-        raise outcome
-    if leftovers.remain and stand_ins.lack_values:
-        raise LeftBehindError(_STILL_HELD.format(method=stand_ins.method), outcome)
-    if not leftovers.holders:
-        return outcome
-    return replace(outcome, notes=(*outcome.notes, _REMOVED.format(holders=", ".join(leftovers.holders))))
-
-
-def _run(recorded: RecordedPass, surroundings: Surroundings) -> ModelTrace | Exception:
-    """Return the trace of a pass, or the error of one on shapes alone, after which the model is run with values.
-
-    Any other error goes to the user, with the lines of its traceback: it is raised, and the leftovers are taken away.
-    """
-    try:
-        return recorded.run()
-    except Exception as error:
-        is_first_attempt = recorded.stand_ins.lack_values and has_values(recorded.inventory)
-        if is_first_attempt and not isinstance(error, MemoryError):
-            return _let_go_of_frames(error)
-        clear_frames(error)
-        remove_leftovers(recorded.list_remaining, surroundings)
-        raise
-
-
-def has_values(inventory: Inventory) -> bool:
-    """Return whether a model has values to run with: none of its weights is lazy, or on the meta device."""
-    return not (is_lazy(inventory) or any(parameter.is_meta for parameter in inventory.parameters))
-
-
-def _let_go_of_frames(error: Exception) -> Exception:
-    """Return an error of an attempt that another one follows, without its frames; one of ours says where it is from."""
-    line = find_raising_line(error, __package__)
-    bare = without_frames(error)
-    return bare if line is None else backend_failed(bare, "torch", line)
-
-
-def _warn_of_remaining(stand_ins: StandIns) -> None:
-    """Warn of tensors of a pass that are left where they do harm: without values, or made in inference mode."""
-    if stand_ins.lack_values or torch.is_inference_mode_enabled():
-        warnings.warn(
-            f"{_STILL_HELD.format(method=stand_ins.method)}: a cache that the model's own code does not lead to; empty "
-            "it before the model is used, or have the model called once before it is profiled",
-            ModelChangedWarning,
-            stacklevel=find_stack_level(),
-        )
-
-
-# One pass -------------------------------------------------------------------------------------------------------------
-
+__all__ = ["RecordedPass"]
 
 _FORMATTED = (
     "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
