@@ -1,29 +1,21 @@
 """Bytes that an operator allocates and frees inside, if the source of torch shows how many.
 
-There is a rule for each such operator, with the file of torch that it is read from. On the CPU an element-wise operator
-also copies operands of another dtype. The workspaces of other kernels differ between devices, and no trace has them.
+`inside_rules` has a rule for each such operator. On the CPU an element-wise operator copies operands of another dtype,
+and resizing copies images. The workspaces of other kernels differ between devices, and no trace has them.
 `find_unknown_inside` names those that may be as large as the input or larger: of decompositions of matrices, of
 recurrent layers on CUDA, and of kernels in Python, which make tensors like any function.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
 
-from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import find_operator, find_tag, has_python_kernel, read_schema
 from ..costs import is_plain
-from ..costs.shapes import has_floats
-from ..model.tensors import count_stored_bytes
-from .attention_kernels import count_spelled_out_bytes
-from .kernel_outputs import find_channels_last
+from .inside_rules import RULES, is_on
 from .operator_facts import OperatorCall
-from .row_sums import count_row_sum_bytes, is_sum_over_rows
 
 __all__ = ["count_bytes_inside", "find_unknown_inside"]
 
@@ -45,16 +37,21 @@ _POINTWISE = find_tag("pointwise")
 _UNTAGGED = ("aten::floor_divide", "aten::where")
 #: Which tensor of an element-wise operator is a condition, which is read as it is.
 _CONDITIONS = {"aten::where": 0, "aten::masked_fill": 1}
-_NARROW = (torch.bfloat16, torch.float16)
-_FLOAT32_BYTES = 4
+#: The most that height and width of the output are together.
+_MOST_RESAMPLED = 128
+_RESAMPLING = frozenset(
+    find_operator(f"aten.{name}.{overload}")
+    for name in ("upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_bilinear2d")
+    for overload in ("default", "vec")
+)
 
 
 def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | None) -> int:
     """Return the bytes that are alive only while an operator runs on a device; 0 where no rule says."""
-    rule = _RULES.get(call.func)
+    rule = RULES.get(call.func)
     if rule is not None:
         return rule(device, *call.args, **call.kwargs)
-    if not _is_on("cpu", device):
+    if not is_on("cpu", device):
         return 0
     return _count_in_resampling(call.args[0], result) if call.func in _RESAMPLING else _count_promoted(call, result)
 
@@ -67,12 +64,8 @@ def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> st
         return f"the workspace of {read_schema(func).name}" if has_unseen else ""
     name: str = read_schema(func).name.partition("::")[2]
     is_copied = name == "_fft_c2r" and (len(args[1]) > 1 or args[0].is_conj())  # once or twice, by its strides
-    is_much = name in _UNSIZED or is_copied or (name in _RECURRENT and _is_on("cuda", device))
+    is_much = name in _UNSIZED or is_copied or (name in _RECURRENT and is_on("cuda", device))
     return f"the workspace of {name}" if is_much else ""
-
-
-def _is_on(kind: str, device: torch.device | None) -> bool:
-    return device is not None and device.type == kind
 
 
 def _count_promoted(call: OperatorCall, result: Any) -> int:
@@ -98,273 +91,9 @@ def _count_promoted(call: OperatorCall, result: Any) -> int:
     return sum(tensor.numel() * common.itemsize for tensor in narrower)
 
 
-# The rules: each gets the device, and the arguments of its operator ---------------------------------------------------
-#
-# Files are in ``aten/src/ATen/native``. Attention and softmax:
-
-
-def _count_in_attention(
-    device: torch.device | None, query: Any, key: Any, value: Any, attn_mask: Any = None, *rest: Any, **options: Any
-) -> int:
-    """Return the bytes of a mask of booleans as numbers, made before a kernel is chosen, and those without a kernel.
-
-    It is ``convert_boolean_attn_mask`` in ``transformers/attention.cpp``.
-    """
-    is_boolean = attn_mask is not None and attn_mask.dtype is torch.bool
-    converted = int(attn_mask.numel() * query.element_size()) if is_boolean else 0  # an expanded one is made in full
-    return converted + count_spelled_out_bytes(device, query, key, value, attn_mask, *rest, **options)
-
-
-def _count_in_attention_gradient(device: torch.device | None, gradient: torch.Tensor, *_: Any, **__: Any) -> int:
-    """Return the bytes of the products of the output and its gradient (``transformers/cuda/attention_backward.cu``)."""
-    return gradient.nbytes if gradient.dtype is torch.float32 else 0
-
-
-def _count_in_safe_softmax(device: torch.device | None, scores: torch.Tensor, dim: int, *_: Any, **__: Any) -> int:
-    """Return the bytes of whether each score is minus infinity, whether all of a row are, and minus infinity."""
-    if scores.is_nested:
-        return 0
-    return scores.numel() + scores.numel() // max(1, scores.shape[dim]) + scores.element_size()
-
-
-def _count_in_softmax(device: torch.device | None, x: torch.Tensor, dim: int, dtype: Any = None) -> int:
-    """Return the bytes of the input in the dtype of the output, or of its copy without gaps (``SoftMax.cpp``)."""
-    if dtype not in (None, x.dtype):
-        is_in_kernel = _is_on("cuda", device) and (x.dtype, dtype) == (torch.float16, torch.float32)
-        return 0 if is_in_kernel else x.numel() * dtype.itemsize
-    return _copy_with_gaps(device, x)
-
-
-def _copy_with_gaps(device: torch.device | None, x: torch.Tensor, *_: Any) -> int:
-    return 0 if x.is_nested or x.is_contiguous() else count_stored_bytes(x)
-
-
-def _count_in_softmax_gradient(device: torch.device | None, gradient: Any, output: Any, *_: Any) -> int:
-    """Return the bytes of the products of the output and its gradient (``cuda/SoftMax.cu``)."""
-    itemsize = max(gradient.element_size(), output.element_size())
-    return int(gradient.numel() * itemsize) if _is_on("cuda", device) else 0
-
-
-# Losses (``Loss.cpp``, ``ReduceOps.cpp``, ``Distance.cpp``):
-
-
-def _count_in_cross_entropy(
-    device: torch.device | None, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
-) -> int:
-    """Return the bytes of the tensors that the loss of each element is made of: two, one of which becomes the loss.
-
-    These are the factor of the input, and the logarithm of its sigmoid. A weight for positives, less 1, is there too.
-    """
-    beside = 0 if pos_weight is None else count_stored_bytes(pos_weight)
-    return (2 - (reduction == 0)) * count_stored_bytes(x) + beside
-
-
-def _count_in_margin_gradient(device: torch.device | None, gradient: Any, x: torch.Tensor, *_: Any) -> int:
-    return 2 * count_stored_bytes(x)  # the products before the exponential of the same size
-
-
-def _count_in_reduced_loss(
-    device: torch.device | None, x: Any, target: Any, reduction: int = 1, *_: Any, **__: Any
-) -> int:
-    return count_stored_bytes(x) if reduction else 0  # the loss of each element
-
-
-def _count_in_log_sum(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
-    """Return the bytes of the largest numbers and of the exponentials of what is left; integers become floats first."""
-    itemsize, copies = (x.element_size(), 1) if has_floats(x) else (_FLOAT32_BYTES, 2)
-    summed = math.prod(x.shape[dim] for dim in dimensions or range(x.dim())) if x.dim() else 1
-    return itemsize * (copies * x.numel() + x.numel() // max(1, summed))
-
-
-def _count_in_distances(device: torch.device | None, a: torch.Tensor, b: torch.Tensor, *_: Any) -> int:
-    """Return the bytes of both sets of points with two further coordinates: their product is the squared distances."""
-    rows = a.shape[:-1].numel() + b.shape[:-1].numel()
-    return rows * (a.shape[-1] + 2) * a.element_size()
-
-
-def _count_in_bilinear(device: torch.device | None, a: Any, weight: Any, b: Any, *_: Any) -> int:
-    """Return the bytes for one output feature: the first input times the weight, and that times the second input."""
-    return int(a.shape[0] * (b.shape[1] + 1) * a.element_size()) if a.dim() == b.dim() == 2 and a.shape[0] else 0
-
-
-# Norms (``layer_norm.cpp``, ``group_norm.cpp``):
-
-
-def _count_in_layer_norm(
-    device: torch.device | None, x: torch.Tensor, shape: Sequence[int], weight: Any = None, *_: Any
-) -> int:
-    """Return the bytes of the mean and deviation of each row, and of the copy of an input with gaps."""
-    rows = x.numel() // max(1, math.prod(shape))
-    return 2 * rows * _find_statistic_size(device, x, weight) + _copy_with_gaps(device, x)
-
-
-def _count_in_group_norm(device: torch.device | None, x: torch.Tensor, groups: int, weight: Any = None, *_: Any) -> int:
-    """Return the bytes of the mean and deviation of each group, and of the copy of an input with gaps.
-
-    With the channels last, the CPU also has both of each channel; other kernels copy the input.
-    """
-    samples, channels = x.shape[:2]
-    statistics = 2 * samples * groups * _find_statistic_size(device, x, weight)
-    layout = find_channels_last(x) if _is_on("cpu", device) else None
-    if layout is None:
-        return statistics + _copy_with_gaps(device, x)
-    of_channels = 2 * samples * channels * max(_FLOAT32_BYTES, x.element_size())
-    return statistics + of_channels + (0 if x.is_contiguous(memory_format=layout) else count_stored_bytes(x))
-
-
-def _count_in_batch_norm(
-    device: torch.device | None, x: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *_: Any
-) -> int:
-    """Return the bytes of the batch's mean and deviation of each channel; the CPU also has a factor and an addend."""
-    sizes = _find_statistic_size(device, x, weight), max(_FLOAT32_BYTES, x.element_size())
-    return 2 * x.shape[1] * sum(sizes[: 1 + _is_on("cpu", device)]) if training else 0
-
-
-def _find_statistic_size(device: torch.device | None, x: torch.Tensor, weight: torch.Tensor | None) -> int:
-    """Return the bytes of a statistic: on the CPU as the weight, or else the input, elsewhere at least in float32."""
-    if _is_on("cpu", device):
-        return (x if weight is None else weight).element_size()
-    return max(_FLOAT32_BYTES, x.element_size())
-
-
-def _count_in_rms_norm(
-    device: torch.device | None, x: torch.Tensor, shape: Sequence[int], weight: Any = None, *_: Any
-) -> int:
-    """Return the bytes of the CPU, which spells it out, beside the output: in float32 for narrow numbers.
-
-    At the most there are the squares with their means twice, or with a weight the product before it is weighted.
-    """
-    if not _is_on("cpu", device):
-        return 0
-    itemsize = _FLOAT32_BYTES if x.dtype in _NARROW else x.element_size()
-    numbers, rows = x.numel(), x.numel() // max(1, math.prod(shape))
-    if weight is None:
-        there = numbers + 2 * rows
-    else:
-        there = 2 * numbers + rows + (weight.numel() if weight.element_size() < itemsize else 0)
-    if x.dtype in _NARROW:
-        there += numbers
-    return there * itemsize - count_stored_bytes(x)
-
-
-# Sorting, sums and what is like them (``ReduceOps.cpp``):
-
-
-def _count_in_kthvalue(device: torch.device | None, x: torch.Tensor, *_: Any) -> int:
-    """Return the bytes of the numbers that the CPU partially sorts, and of their indices."""
-    return count_stored_bytes(x) + x.numel() * torch.int64.itemsize if _is_on("cpu", device) else 0
-
-
-def _count_in_nonzero_count(device: torch.device | None, x: torch.Tensor, dim: Any = None, *_: Any) -> int:
-    """Return the bytes of whether each number differs from zero, as booleans and in int64, to add up dimensions."""
-    return 0 if dim is None else x.numel() * (torch.bool.itemsize + torch.int64.itemsize)
-
-
-def _copy_input(device: torch.device | None, x: torch.Tensor, *_: Any, **__: Any) -> int:
-    return count_stored_bytes(x)  # the differences, the sorted numbers, or the numbers to sort
-
-
-def _count_in_complex_abs(device: torch.device | None, x: torch.Tensor) -> int:
-    """Return the bytes of the CPU's complex result, of which the output is the real part."""
-    return count_stored_bytes(x) if _is_on("cpu", device) and x.is_complex() else 0
-
-
-def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any, dtype: Any = None, **_: Any) -> int:
-    """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
-    if device is not None and device.type == "cuda" and dimensions and is_sum_over_rows(x, dimensions[0]):
-        return count_row_sum_bytes(device, x)
-    return _count_cast(device, x, dtype)
-
-
-def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    return _count_cast(device, x, dtype or (torch.float32 if x.dtype in _NARROW else None))
-
-
-def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
-    """Return the bytes of a reduction's input in the dtype that is added up; accelerators cast floats as they read.
-
-    It is ``make_reduction`` in ``ReduceOpsUtils.h``.
-    """
-    dtype = dtype or (x.dtype if has_floats(x) else torch.int64)
-    if dtype is x.dtype or (has_floats(x) and not _is_on("cpu", device)):
-        return 0
-    return x.numel() * dtype.itemsize
-
-
-def _count_in_reduction(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    return _count_cast(device, x, dtype)
-
-
-# Images and transforms (``Pooling.cpp``, ``mkl/SpectralOps.cpp``, ``cpu/UpSampleKernel.cpp``):
-
-
-def _make_pooling_rule(find_largest: Any) -> Callable[..., int]:
-    """Return a rule for the indices of the largest elements, which torch makes and frees where nobody asks for them."""
-
-    def count(device: torch.device | None, x: torch.Tensor, *settings: Any) -> int:
-        if x.is_quantized or x.is_mkldnn:
-            return 0
-        with disable_dispatch_modes():
-            _, indices = find_largest(torch.empty(x.shape, device="meta"), *settings)
-        return int(indices.nbytes)
-
-    return count
-
-
-def _count_in_transform(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
-    """Return the bytes of a copy: MKL takes all dimensions that it does not transform as one, if strides allow it."""
-    if not _is_on("cpu", device) or not torch.backends.mkl.is_available():
-        return 0
-    transformed = {dim % x.dim() for dim in dimensions}
-    batch = [(x.stride(dim), x.shape[dim]) for dim in range(x.dim()) if dim not in transformed and x.shape[dim] > 1]
-    outer_to_inner = pairwise(sorted(batch, reverse=True))
-    is_one = all(stride == inner_stride * inner_size for (stride, _), (inner_stride, inner_size) in outer_to_inner)
-    return 0 if is_one else count_stored_bytes(x)
-
-
 def _count_in_resampling(x: torch.Tensor, result: torch.Tensor) -> int:
     """Return the bytes of images with the channels last, as which the CPU resamples small ones: input and output."""
     if x.shape[1] == 1 or sum(result.shape[-2:]) > _MOST_RESAMPLED or not x.is_floating_point():
         return 0
     images = (x, result)
     return sum(image.nbytes for image in images if not image.is_contiguous(memory_format=torch.channels_last))
-
-
-#: The most that height and width of the output are together.
-_MOST_RESAMPLED = 128
-_RESAMPLING = frozenset(
-    find_operator(f"aten.{name}.{overload}")
-    for name in ("upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_bilinear2d")
-    for overload in ("default", "vec")
-)
-_RULES_BY_NAME: dict[str, Callable[..., int]] = {
-    "scaled_dot_product_attention.default": _count_in_attention,
-    "_scaled_dot_product_efficient_attention_backward.default": _count_in_attention_gradient,
-    "_safe_softmax.default": _count_in_safe_softmax,
-    **dict.fromkeys(("softmax.int", "log_softmax.int"), _count_in_softmax),
-    **dict.fromkeys(("_softmax.default", "_log_softmax.default"), _copy_with_gaps),
-    "_softmax_backward_data.default": _count_in_softmax_gradient,
-    "binary_cross_entropy_with_logits.default": _count_in_cross_entropy,
-    "soft_margin_loss_backward.default": _count_in_margin_gradient,
-    **{f"{name}_loss.default": _count_in_reduced_loss for name in ("huber", "mse", "smooth_l1")},
-    "logsumexp.default": _count_in_log_sum,
-    "_euclidean_dist.default": _count_in_distances,
-    "_trilinear.default": _count_in_bilinear,
-    "batch_norm.default": _count_in_batch_norm,
-    "layer_norm.default": _count_in_layer_norm,
-    "group_norm.default": _count_in_group_norm,
-    "rms_norm.default": _count_in_rms_norm,
-    "kthvalue.default": _count_in_kthvalue,
-    **dict.fromkeys(("count_nonzero.default", "count_nonzero.dim_IntList"), _count_in_nonzero_count),
-    "abs.default": _count_in_complex_abs,
-    **dict.fromkeys(("argsort.default", "argsort.stable"), _copy_input),
-    **{f"{name}.default": _copy_input for name in ("dist", "median", "nanmedian")},
-    "max_pool2d.default": _make_pooling_rule(torch.ops.aten.max_pool2d_with_indices),
-    "max_pool3d.default": _make_pooling_rule(torch.ops.aten.max_pool3d_with_indices),
-    **{f"_fft_{kind}.default": _count_in_transform for kind in ("c2c", "r2c", "c2r")},
-    "sum.dim_IntList": _count_in_sum,
-    **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),
-    **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_in_reduction),
-    **dict.fromkeys(("cumsum.default", "cumprod.default"), _count_in_reduction),
-}
-_RULES = {find_operator(f"aten.{name}"): rule for name, rule in _RULES_BY_NAME.items()}
