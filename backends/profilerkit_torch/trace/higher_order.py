@@ -8,6 +8,7 @@ which makes them lower bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, find_python_kernel, find_scan, find_triton_kernel
 from ..costs import attention
 from .excerpts import Excerpt, Peaks, Stretch, record_apart, record_call, record_into
+from .operator_facts import tensors_in
+from .pass_record import NOTHING
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -56,7 +59,7 @@ def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
     """Run any other operator by its kernel in Python, if it has one."""
     kernel = find_python_kernel(func)
     if kernel is None:
-        return recorder.opaque(func, args, kwargs)
+        return _run_opaque(recorder, func, args, kwargs)
     with record_into(recorder):
         return kernel(*args, **kwargs)
 
@@ -75,7 +78,25 @@ def _make_call(split: Callable[..., tuple[Callable[..., Any], Sequence[Any]]]) -
 def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     kernel = find_triton_kernel(kwargs["kernel_idx"])
     name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
-    return recorder.opaque(func, args, kwargs, f"triton::{name}")
+    return _run_opaque(recorder, func, args, kwargs, f"triton::{name}")
+
+
+def _run_opaque(recorder: Recorder, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
+    """Run an operator that takes functions whose work inside is not seen."""
+    result = _run_whole(recorder, func, args, kwargs)
+    name = name or f"{func.namespace}::{func.name()}"
+    recorder.miss(name)
+    recorder.record(name, NOTHING, args, result, missing=name)
+    return result
+
+
+def _run_whole(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator without looking into it."""
+    with recorder.guard or nullcontext():
+        result = func(*args, **kwargs)
+    for tensor in tensors_in(result):
+        recorder.live.add(tensor)
+    return result
 
 
 # Attention ------------------------------------------------------------------------------------------------------------
@@ -86,7 +107,7 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
     all_scores = _record_all_scores(recorder, func, args, kwargs)
-    result = recorder.run_whole(func, args, kwargs)
+    result = _run_whole(recorder, func, args, kwargs)
     output = result[0]
     cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, output)))
     scores = Shape(output.shape[:-1]).numel * key.shape[-2]

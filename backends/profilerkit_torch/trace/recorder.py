@@ -24,28 +24,26 @@ from ..model.tensors import is_wrapper_class, storage_key
 from ..untouched.write_guard import WriteGuard, may_write
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
-from .kernel_outputs import lay_out_as_kernels, leave_out, require_one_dtype
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
-from .meta_outputs import without_running
 from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import (
     OperatorCall,
-    depends_on_values,
     is_error_of_stand_ins,
     is_question_of_dtype,
     tensors_among,
     tensors_in,
 )
+from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
 from .plan_store import PlanStore
 from .plans import Plan, make_plan
 from .signatures import Signature, read_signature
-from .value_answers import add_size, answer_by_values, move_to_cpu
+from .value_answers import add_size
 
 __all__ = ["Recorder"]
 
@@ -293,7 +291,7 @@ class Recorder(WatchingMode, PassRecord):
         moved = OperatorCall(call.func, args, kwargs)
         has_moved = args is not call.args or kwargs is not call.kwargs
         moved_key = read_signature(*moved, self.live.by_storage).key if has_moved else key
-        result, is_by_values = self._make_result(call, moved)
+        result, is_by_values = make_result(self, call, moved)
         if is_by_values:
             moved_key = None  # other values may lead to another result
         plan = self.plans.find(moved_key)
@@ -314,42 +312,6 @@ class Recorder(WatchingMode, PassRecord):
         """
         if plan.is_fresh and not may_write(call.func) and any(tensor.is_meta for tensor in call.tensors):
             self.plans.remember(call.func, key, replace(plan, has_values=True))
-
-    def _make_result(self, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
-        """Return what an operator makes, and whether that depends on values; follow its effect on known values."""
-        runs_on_values = depends_on_values(call.func) and not self._lacks_values(moved)
-        if self.stands_in and not runs_on_values:
-            answer = self._answer_by_values(call)
-            if answer is not None:
-                return answer, True
-        result = self._run_kernel(call, moved)
-        if self.stands_in and any(map(self.values.stands_in, tensors_in((moved.args, result)))):
-            self.values.follow(*call, result)
-        return result, runs_on_values
-
-    def _lacks_values(self, call: OperatorCall) -> bool:
-        """Return whether an operator gets tensors without values: on the meta device it may get real ones alone."""
-        if not self.on_meta:
-            return self.stands_in
-        return all(tensor.is_meta for tensor in call.tensors)
-
-    def _answer_by_values(self, call: OperatorCall) -> Any:
-        """Return what an operator makes by the values of its tensors, or None."""
-        answer = answer_by_values if depends_on_values(call.func) else move_to_cpu
-        return answer(self.values, *call)
-
-    def _run_kernel(self, call: OperatorCall, moved: OperatorCall) -> Any:
-        """Return what an operator makes; the guard keeps what of the model's it is about to write to."""
-        if not self.stands_in:
-            return moved.run()
-        require_one_dtype(moved)
-        result = without_running(*moved)
-        if result is not None:
-            return result
-        if self.guard is not None:
-            self.guard.watch(*call)
-        result = moved.run()
-        return lay_out_as_kernels(moved.func, moved.args, leave_out(moved.func, moved.args, result, self.kernels))
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
@@ -383,24 +345,6 @@ class Recorder(WatchingMode, PassRecord):
             return False
         size = tensor.numel() * (dtype or tensor.dtype).itemsize
         return is_plain(tensor) and bool(tensor.untyped_storage().nbytes() == size)
-
-    # Work that is not seen --------------------------------------------------------------------------------------------
-
-    def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
-        """Run an operator that takes functions whose work inside is not seen."""
-        result = self.run_whole(func, args, kwargs)
-        name = name or f"{func.namespace}::{func.name()}"
-        self.miss(name)
-        self.record(name, NOTHING, args, result, missing=name)
-        return result
-
-    def run_whole(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator without looking into it."""
-        with self.guard or nullcontext():
-            result = func(*args, **kwargs)
-        for tensor in tensors_in(result):
-            self.live.add(tensor)
-        return result
 
     # Layers -----------------------------------------------------------------------------------------------------------
 
