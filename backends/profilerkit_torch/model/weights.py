@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from ..compat.tensors import storage_address
 from ..costs.shapes import replace_by_shapes
 from .tensors import PLAIN_TYPES, count_numbers, count_stored_bytes
 
-__all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "note_quantization", "weight_record"]
+__all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "weight_record"]
 
 #: Dtypes of which a plain tensor's elements are the numbers that it stands for: name and bytes of each.
 _ORDINARY = {
@@ -145,28 +145,3 @@ def _cover(runs: list[range], run: range) -> int:
     runs[:] = [other for other in runs if other not in touched]
     runs.append(range(min(part.start for part in (run, *touched)), max(part.stop for part in (run, *touched))))
     return sum(min(other.stop, run.stop) - max(other.start, run.start) for other in touched)
-
-
-def note_quantization(model: torch.nn.Module) -> Iterator[str]:
-    """Yield a note where a model of transformers is built without the quantization that its configuration names.
-
-    A model that transformers loaded quantized has its quantizer, and weights that are counted as they are stored. Any
-    other model may have a ``config`` of its own, and whatever in it.
-    """
-    try:
-        quantization = getattr(getattr(model, "config", None), "quantization_config", None)
-        has_quantizer = getattr(model, "hf_quantizer", None) is not None
-    except MemoryError:
-        raise
-    except Exception:  # of a property of the user's, which is not asked for its value otherwise
-        return
-    if has_quantizer:
-        return
-    content = quantization if isinstance(quantization, dict) else getattr(quantization, "__dict__", {})
-    method = content.get("quant_method")
-    method = getattr(method, "value", method)  # a member of an enumeration, or its text
-    if isinstance(method, str):
-        yield (
-            f"the configuration of the model says that its weights are stored quantized ({method}); this model has "
-            "them unquantized, and its size, memory and times are those of unquantized weights"
-        )

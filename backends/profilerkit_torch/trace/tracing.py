@@ -32,20 +32,21 @@ from ..costs.registry import COSTS
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import adapt_to_keras
 from ..model.programs import with_nodes
+from ..model.quantization_notes import note_quantization
 from ..model.rank_shares import rank_share
 from ..model.scripts import frozen_weights, notes_on_scripts
-from ..model.weights import note_quantization
 from ..model.wrapped import give_wrapper, has_wrappers, unwrap
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import on_device
 from ..untouched.preservation import preserve
 from ..untouched.temporary_settings import run_operator_by_operator
+from .attempt import has_values, trace_pass
 from .conditions import conditions
 from .inference_pass import GRAD_MODES, InferencePass
 from .pass_errors import LeftBehindError
 from .records import layer_records
 from .stand_ins import FakeStandIns, MetaStandIns, StandIns
-from .static_pass import RecordedPass, has_values, trace_pass
+from .static_pass import RecordedPass
 
 __all__ = ["trace_model", "traceable"]
 
