@@ -11,33 +11,29 @@ from .cost import Cost, per_element
 from .numbers import constants as c
 
 
-def _reduce(reduced: bool) -> int:
-    return reduced * c.ADD
-
-
 @per_element
 def mean_squared_error(reduced: bool = True) -> int:
     """``(x - t) ** 2``."""
-    return c.SUBTRACT + c.POWER + _reduce(reduced)
+    return c.SUBTRACT + c.POWER + reduced * c.ADD
 
 
 @per_element
 def smooth_l1(reduced: bool = True) -> int:
     """``0.5 * d * d / beta`` of ``d = abs(x - t)`` where it is below beta."""
-    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + c.DIVIDE + _reduce(reduced)
+    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + c.DIVIDE + reduced * c.ADD
 
 
 @per_element
 def huber(reduced: bool = True) -> int:
     """``0.5 * d * d`` of ``d = abs(x - t)`` where it is below delta."""
-    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + _reduce(reduced)
+    return c.SUBTRACT + c.ABSOLUTE + c.COMPARE + 2 * c.MULTIPLY + reduced * c.ADD
 
 
 @per_element
 def binary_cross_entropy(weighted: bool = False, reduced: bool = True) -> int:
     """``-(t * log(x) + (1 - t) * log(1 - x))``, and a product with the weight."""
     terms = (c.MULTIPLY + c.LOG) + (c.SUBTRACT + c.SUBTRACT + c.LOG + c.MULTIPLY)
-    return terms + c.ADD + c.NEGATE + weighted * c.MULTIPLY + _reduce(reduced)
+    return terms + c.ADD + c.NEGATE + weighted * c.MULTIPLY + reduced * c.ADD
 
 
 def binary_cross_entropy_with_logits(
@@ -49,7 +45,7 @@ def binary_cross_entropy_with_logits(
     with it, and a subtraction for each of the weights.
     """
     operations = c.SUBTRACT + c.MULTIPLY + activation.softplus.operations() + c.SUBTRACT
-    operations += weighted * c.MULTIPLY + _reduce(reduced)
+    operations += weighted * c.MULTIPLY + reduced * c.ADD
     if positive_weights is None:
         return Cost(0, elements * operations)
     return Cost(0, elements * (operations + 2 * c.MULTIPLY + c.ADD) + positive_weights * c.SUBTRACT)
@@ -64,7 +60,7 @@ def negative_log_likelihood() -> int:
 @per_element
 def soft_margin(reduced: bool = True) -> int:
     """``log(1 + exp(-t * x))``."""
-    return c.NEGATE + c.MULTIPLY + c.EXP + c.ADD + c.LOG + _reduce(reduced)
+    return c.NEGATE + c.MULTIPLY + c.EXP + c.ADD + c.LOG + reduced * c.ADD
 
 
 @per_element

@@ -16,24 +16,16 @@ from .cost import Cost, per_element
 from .numbers import constants as c
 
 
-def _statistics() -> int:
-    return c.ADD + c.SUBTRACT + c.POWER + c.ADD
-
-
-def _affine(scale: bool, shift: bool) -> int:
-    return scale * c.MULTIPLY + shift * c.ADD
-
-
 @per_element
 def statistics() -> int:
     """``mean(x)`` and ``mean((x - mean) ** 2)``."""
-    return _statistics()
+    return c.ADD + c.SUBTRACT + c.POWER + c.ADD
 
 
 @per_element
 def normalize(scale: bool = True, shift: bool = True) -> int:
     """``(x - mean) * rsqrt(variance) * scale + shift``, the mean and the variance included."""
-    return _statistics() + c.MULTIPLY + _affine(scale, shift)
+    return statistics.operations() + c.MULTIPLY + scale * c.MULTIPLY + shift * c.ADD
 
 
 @per_element
@@ -45,7 +37,7 @@ def normalize_with_known_statistics() -> int:
 @per_element
 def scale_by_deviation() -> int:
     """``x * rsqrt(variance) * scale`` with the variance about the mean, which is not taken off (Keras' rms_scaling)."""
-    return _statistics() + c.MULTIPLY + c.MULTIPLY
+    return statistics.operations() + c.MULTIPLY + c.MULTIPLY
 
 
 def rms_norm(elements: int, means: int, scale: bool = True) -> Cost:

@@ -6,7 +6,7 @@ A formula reads ``constants.EXP`` when it is called. For an operator on real num
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from enum import Enum
 
@@ -54,11 +54,14 @@ class Numbers(Enum):
         return cls.REAL if reads_floats or any(map(is_float, results)) else cls.INTEGER
 
 
-#: Formulas read four constants besides the convention's, which differ for complex numbers. For real numbers these two
-#: are equal to a constant of the convention: the power of ``abs(x)`` in a norm, and the sum of such powers.
-_SAME_FOR_REAL_NUMBERS = {"SIZE_POWER": "POWER", "SIZE_ADD": "ADD"}
-#: For real numbers these two are 1: the MACs of a multiply-accumulate, and an operation of a decomposition.
-_ONE_FOR_REAL_NUMBERS = ("MACS", "SOLUTION")
+#: What formulas read besides the constants of the convention, for real numbers: the power of ``abs(x)`` in a norm, the
+#: sum of such powers, the MACs of a multiply-accumulate, and an operation of a decomposition.
+_FURTHER: dict[str, Callable[[], int]] = {
+    "SIZE_POWER": lambda: convention.POWER,
+    "SIZE_ADD": lambda: convention.ADD,
+    "MACS": lambda: 1,
+    "SOLUTION": lambda: 1,
+}
 
 
 class _Constants:
@@ -67,9 +70,7 @@ class _Constants:
     def __getattr__(self, name: str) -> int:
         if complex_is_counted.get():
             return complex_numbers.count(name)
-        if name in _ONE_FOR_REAL_NUMBERS:
-            return 1
-        value: int = getattr(convention, _SAME_FOR_REAL_NUMBERS.get(name, name))
+        value: int = _FURTHER[name]() if name in _FURTHER else getattr(convention, name)
         return value
 
 
