@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..process.collector import collector_paused
-from ..times.conditions import Watch
+from ..times.conditions import MachineWatch
 from ..times.measurement import Measurement
 from ..times.run import Run
 from ..times.sampling import Sampling, sample_by
@@ -31,7 +31,7 @@ def wait_for_turns(channel: Channel) -> Iterator[None]:
 
     def sample(run: Run, plan: Sampling) -> Measurement:
         channel.send(ready={name: getattr(plan, name) for name in Plan.__struct_fields__})
-        watch = Watch()
+        watch = MachineWatch()
         with collector_paused():
             last = WARM_SECONDS
             while True:

@@ -19,7 +19,7 @@ resource: Any = None  # Windows has none
 with suppress(ImportError):
     import resource
 
-__all__ = ["Conditions", "Watch", "process_name"]
+__all__ = ["Conditions", "MachineWatch", "process_name"]
 
 #: A machine is busy if its load is beyond so many times its cores.
 MOST_LOAD_OF_A_CORE = 1.25
@@ -81,10 +81,10 @@ class _Counters(NamedTuple):
     involuntary_switches: int = 0
 
 
-class Watch:
+class MachineWatch:
     """Adds up the counters of the process over all ``with`` blocks of this object.
 
-    >>> with Watch() as watch:
+    >>> with MachineWatch() as watch:
     ...     pass
     >>> watch.conditions().wall_seconds >= 0
     True
@@ -94,7 +94,7 @@ class Watch:
         self._load_before = _read_load()
         self._total = self._start = _Counters()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> MachineWatch:
         self._start = _read_counters()
         return self
 

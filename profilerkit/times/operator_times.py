@@ -129,8 +129,17 @@ class Work:
     missing: str = ""
 
 
+class _Member(NamedTuple):
+    """An operator or a kernel that goes into a row: its place among the operators, its calls, seconds and work."""
+
+    place: int
+    calls: int
+    seconds: tuple[float, ...]
+    work: Work | None = None
+
+
 class _Group(NamedTuple):
-    """A row of the table before it has its times: the values that identify it, and its seconds in each pass."""
+    """A row of the table before it has its times: the values that identify it, and what goes into it."""
 
     columns: dict[str, Any]
     seconds: tuple[float, ...]
@@ -155,8 +164,7 @@ class OperatorTimeTable(Table):
         self.times: OperatorTimes = times
         self.view: str = view
         self._work, self._layer_work = tuple(work), dict(layer_work)
-        groups = self._list_kernels() if view == "kernel" else self._list_operators()
-        ordered = sorted(groups, key=lambda group: -median(group.seconds))
+        ordered = sorted(self._list_groups(), key=lambda group: -median(group.seconds))
         self._samples: list[tuple[float, ...]] = [group.seconds for group in ordered]
         total = sum(map(median, self._samples))
         super().__init__(_make_row(group, total) for group in ordered)
@@ -198,35 +206,31 @@ class OperatorTimeTable(Table):
             outside[phase] = median(seconds - part for seconds, part in zip(whole, inside, strict=True))
         return outside
 
-    def _list_operators(self) -> Iterator[_Group]:
-        """Yield the operators that the view puts together, in the order of the first of each group."""
-        members: dict[tuple[str, ...], list[int]] = {}
-        for index, op in enumerate(self.times.operators):
-            key = (*(getattr(op, column) for column in VIEWS[self.view]), op.phase)
-            members.setdefault(key, []).append(index)
-        for key, indices in members.items():
-            columns: dict[str, Any] = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
+    def _list_groups(self) -> Iterator[_Group]:
+        """Yield the rows of the view, in the order of the first member of each."""
+        columns = (*VIEWS[self.view], "phase")
+        groups: dict[tuple[str, ...], list[_Member]] = {}
+        for key, member in self._list_members():
+            groups.setdefault(key, []).append(member)
+        for key, members in groups.items():
+            identity: dict[str, Any] = dict(zip(columns, key, strict=True))
             if self.view == "both":
-                columns["order"] = indices[0]
-            yield self._add_operators(columns, indices)
+                identity["order"] = members[0].place
+            seconds = _add_passes(member.seconds for member in members)
+            work = _add_work([member.work for member in members if member.work is not None])
+            if self.view == "layer":
+                work = self._layer_work.get((identity["phase"], identity["layer"]), work)
+            yield _Group(identity, seconds, sum(member.calls for member in members), work)
 
-    def _add_operators(self, columns: dict[str, Any], indices: Sequence[int]) -> _Group:
-        """Return the operators of these indices together."""
-        operators = [self.times.operators[index] for index in indices]
-        work = _add_work([self._work[index] for index in indices])
-        if self.view == "layer":
-            work = self._layer_work.get((columns["phase"], columns["layer"]), work)
-        return _Group(columns, _add_passes(op.seconds for op in operators), sum(op.calls for op in operators), work)
-
-    def _list_kernels(self) -> Iterator[_Group]:
-        """Yield a row for all kernels of one name and phase; the work of a kernel is not known."""
-        members: dict[tuple[str, str], list[KernelTime]] = {}
-        for op in self.times.operators:
-            for kernel in op.kernels:
-                members.setdefault((kernel.name, op.phase), []).append(kernel)
-        for (name, phase), kernels in members.items():
-            calls = sum(kernel.calls for kernel in kernels)
-            yield _Group({"kernel": name, "phase": phase}, _add_passes(kernel.seconds for kernel in kernels), calls)
+    def _list_members(self) -> Iterator[tuple[tuple[str, ...], _Member]]:
+        """Yield the operators or kernels, each with the values of the columns that its row is identified by."""
+        for place, (op, work) in enumerate(zip(self.times.operators, self._work, strict=True)):
+            if self.view == "kernel":
+                for kernel in op.kernels:
+                    yield (kernel.name, op.phase), _Member(place, kernel.calls, kernel.seconds)
+            else:
+                key = tuple(getattr(op, column) for column in VIEWS[self.view])
+                yield (*key, op.phase), _Member(place, op.calls, op.seconds, work)
 
     def top(self, k: int = 5, by: str = "seconds") -> list[Mapping[str, Any]]:
         """Return the ``k`` rows with the most of a column; rows that have none of it come last."""
@@ -254,8 +258,10 @@ def _make_row(group: _Group, total: float) -> dict[str, Any]:
     return {**row, "macs": macs, "flops": flops, "flops_per_second": rate, "missing": missing}
 
 
-def _add_work(works: Sequence[Work]) -> Work:
-    """Return the work of several rows together; of some that is not known, none."""
+def _add_work(works: Sequence[Work]) -> Work | None:
+    """Return the work of several members together, of some that is not known, none; None for kernels, without work."""
+    if not works:
+        return None
     missing = "; ".join(dict.fromkeys(work.missing for work in works if work.missing))
     return Work(sum_known(work.macs for work in works), sum_known(work.flops for work in works), missing)
 

@@ -18,7 +18,7 @@ from itertools import count
 
 from ..arguments.checks import at_least, positive
 from ..process.collector import collector_paused
-from .conditions import Watch
+from .conditions import MachineWatch
 from .measurement import CONFIDENCE, Measurement
 from .median import agree
 from .ratio import Ratio
@@ -105,7 +105,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
     requested = plan.relative_precision if plan.num_iters is None else None
     deadline = plan.clock() + plan.max_seconds
-    with collector_paused(), Watch() as watch:
+    with collector_paused(), MachineWatch() as watch:
         warmups = _warm_up(runs, plan)
         rounds = _Rounds(runs, plan.clock, random.Random(session if plan.seed is None else plan.seed))
         rounds.take(plan, deadline)

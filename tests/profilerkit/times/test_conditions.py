@@ -9,7 +9,7 @@ import pytest
 from profilerkit import Measurement
 from profilerkit.testing import FakeClock
 from profilerkit.times import conditions
-from profilerkit.times.conditions import Conditions, Watch, process_name
+from profilerkit.times.conditions import Conditions, MachineWatch, process_name
 from profilerkit.times.sampling import Sampling, measure_interleaved
 
 QUIET = Conditions(wall_seconds=2.0, cpu_seconds=2.0, involuntary_switches=8, load_before=2.4, load_after=3.0, cores=2)
@@ -57,7 +57,7 @@ def test_noise_and_a_busy_machine_are_both_said() -> None:
 
 
 def test_a_watch_adds_up_what_happens_while_it_is_entered() -> None:
-    watch, inside = Watch(), 0.0
+    watch, inside = MachineWatch(), 0.0
     for _ in range(2):
         with watch:
             start, began = time.process_time(), time.perf_counter()
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(os, "getloadavg", fail)
     monkeypatch.setattr(conditions, "resource", None)
     monkeypatch.setattr(conditions, "_GOVERNOR", conditions._GOVERNOR / "missing")
-    with Watch() as watch:
+    with MachineWatch() as watch:
         pass
     found = watch.conditions()
     assert (found.load_before, found.load_after, found.involuntary_switches, found.governor) == (None,) * 4
@@ -95,7 +95,7 @@ def test_the_governor_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: object)
     file = Path(str(tmp_path)) / "scaling_governor"
     file.write_text("powersave\n")
     monkeypatch.setattr(conditions, "_GOVERNOR", file)
-    assert Watch().conditions().governor == "powersave"
+    assert MachineWatch().conditions().governor == "powersave"
 
 
 def test_models_in_turn_have_the_machine_in_common() -> None:
