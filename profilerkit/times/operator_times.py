@@ -130,9 +130,9 @@ class Work:
 
 
 class _Member(NamedTuple):
-    """An operator or a kernel that goes into a row: its place among the operators, its calls, seconds and work."""
+    """An operator or a kernel that goes into a row: its order among the operators, its calls, seconds and work."""
 
-    place: int
+    order: int
     calls: int
     seconds: tuple[float, ...]
     work: Work | None = None
@@ -215,7 +215,7 @@ class OperatorTimeTable(Table):
         for key, members in groups.items():
             identity: dict[str, Any] = dict(zip(columns, key, strict=True))
             if self.view == "both":
-                identity["order"] = members[0].place
+                identity["order"] = members[0].order
             seconds = _add_passes(member.seconds for member in members)
             work = _add_work([member.work for member in members if member.work is not None])
             if self.view == "layer":
@@ -224,13 +224,13 @@ class OperatorTimeTable(Table):
 
     def _list_members(self) -> Iterator[tuple[tuple[str, ...], _Member]]:
         """Yield the operators or kernels, each with the values of the columns that its row is identified by."""
-        for place, (op, work) in enumerate(zip(self.times.operators, self._work, strict=True)):
+        for order, (op, work) in enumerate(zip(self.times.operators, self._work, strict=True)):
             if self.view == "kernel":
                 for kernel in op.kernels:
-                    yield (kernel.name, op.phase), _Member(place, kernel.calls, kernel.seconds)
+                    yield (kernel.name, op.phase), _Member(order, kernel.calls, kernel.seconds)
             else:
                 key = tuple(getattr(op, column) for column in VIEWS[self.view])
-                yield (*key, op.phase), _Member(place, op.calls, op.seconds, work)
+                yield (*key, op.phase), _Member(order, op.calls, op.seconds, work)
 
     def top(self, k: int = 5, by: str = "seconds") -> list[Mapping[str, Any]]:
         """Return the ``k`` rows with the most of a column; rows that have none of it come last."""
