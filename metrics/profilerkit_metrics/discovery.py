@@ -22,6 +22,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 _OTHERS = (
     "discovery",
     "evaluation_functions",
+    "evaluation_results",
     "kinds",
     "other_sizes",
     "output_arrays",

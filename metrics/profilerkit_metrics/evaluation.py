@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -18,10 +17,7 @@ from profilerkit import (
     InputError,
     Measurement,
     Metric,
-    Noted,
-    Partial,
     StatusKey,
-    Unavailable,
 )
 from profilerkit.arguments.checks import Check, several, text
 from profilerkit.backend import Backend, DeviceLike
@@ -29,8 +25,9 @@ from profilerkit.data_splits import DataLoader
 from profilerkit.error_text import shown
 from profilerkit.piping.function import Need
 from profilerkit.piping.intrinsic import find_split
-from profilerkit.piping.outcome import is_number, qualify
+from profilerkit.piping.outcome import qualify
 
+from .evaluation_results import read_entry, read_main
 from .kinds import Seconds
 from .scoring_notes import notes_of_scoring
 
@@ -219,7 +216,11 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
         with notes_of_scoring() as notes:
             evaluated = backend.evaluate(model, run, device)
-        values = self._read_values(evaluated)
+        values = {
+            InferenceTime.NAME: Measurement((evaluated.seconds,)),
+            self.metric.NAME: read_main(evaluated.returned, self.key),
+            **{metric.NAME: read_entry(evaluated.returned, metric.NAME) for metric in self.secondary},
+        }
         if notes and not isinstance(values[self.metric.NAME], Failure):
             values[self.metric.NAME] = qualify(values[self.metric.NAME], notes=notes)
         return values
@@ -231,18 +232,6 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         if requires_device and arguments["device"] is None:
             arguments["device"] = backend.resolve_device(model, None)
         return arguments
-
-    def _read_values(self, evaluated: _Evaluated) -> dict[str, Any]:
-        """Return the metrics by name; an entry that cannot be read is a `Failure` of its own."""
-        readers = {metric.NAME: partial(_read_entry, evaluated.returned, metric.NAME) for metric in self.secondary}
-        readers = {self.metric.NAME: partial(_read_main, evaluated.returned, self.key), **readers}
-        values: dict[str, Any] = {InferenceTime.NAME: Measurement((evaluated.seconds,))}
-        for name, read in readers.items():
-            try:
-                values[name] = read()
-            except (InputError, TypeError) as error:
-                values[name] = Failure(error)
-        return values
 
 
 def _choose_comparative(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
@@ -265,53 +254,3 @@ def _find_direction(func: Any) -> str | None:
             return str(stated)
         func = func.func if isinstance(func, partial) else getattr(func, "__wrapped__", None)
     return None
-
-
-# The result of the function ------------------------------------------------------------------------------------------
-
-
-def _read_main(returned: Any, key: str | None) -> Any:
-    """Return the main metric: what the function returned; of a dict the entry of the key, or the only one."""
-    if not isinstance(returned, Mapping):
-        return _read_number(returned)
-    if key is None and len(returned) == 1:
-        return _read_number(*returned.values())
-    return _read_entry(returned, key)
-
-
-def _read_entry(returned: Any, key: str | None) -> Any:
-    """Return an entry of a dict; raises `TypeError` if there is no dict, and `InputError` without that entry."""
-    if not isinstance(returned, Mapping):
-        raise TypeError(
-            f"the evaluation function returned {shown(returned)}, no dict with the secondary metric {key!r}"
-        )
-    if key in returned:
-        return _read_number(returned[key])
-    entries = f"a dict with {', '.join(map(repr, returned))}" if returned else "an empty dict"
-    wrong = "" if key is None else f", and none of them is {key!r}"
-    raise InputError(
-        f"the evaluation function returned {entries}{wrong}; say which entry is the metric with "
-        "ComputeEvalMetric(..., key=...)"
-    )
-
-
-def _read_number(value: Any) -> Any:
-    """Return a plain number for a tensor or array of one element; raises `InputError` if it is no finite number."""
-    if isinstance(value, (Measurement, Partial, Noted, Unavailable, Failure)):
-        return value
-    is_array = hasattr(value, "item") and getattr(value, "size", None) is not None
-    plain = _read_element(value) if is_array else value
-    if is_number(plain) and math.isfinite(float(plain)):
-        return plain
-    raise InputError(
-        f"the evaluation function returned {shown(value)}, which is no finite number; return one number, or a dict of "
-        "numbers by name"
-    )
-
-
-def _read_element(array: Any) -> Any:
-    """Return the element of an array or tensor; None if it has several or none."""
-    try:
-        return array.item()
-    except (TypeError, ValueError, RuntimeError):
-        return None
