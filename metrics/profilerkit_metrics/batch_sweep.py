@@ -111,20 +111,11 @@ class ComputeBatchSweep(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
         sizes = BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"])
-        tables: list[list[_Row]] = [[] for _ in calls]
-        failures: dict[int, Exception] = {}
-        for size in sizes:
-            try:
-                rows = list(_measure_size(size, calls))  # of all models or of none
-            except (InputError, NotOfferedError, TracingError, WithoutValuesError):  # no size is better than another
-                raise
-            except Exception as error:  # out of memory, most often: the other sizes are fine
-                failures[size] = error
-            else:
-                for table, row in zip(tables, rows, strict=True):
-                    table.append(row)
+        measured = {size: _try_size(size, calls) for size in sizes}
+        failures = {size: rows for size, rows in measured.items() if isinstance(rows, Exception)}
         if len(failures) == len(sizes):
             raise failures[sizes[0]]
+        tables = zip(*(rows for rows in measured.values() if not isinstance(rows, Exception)), strict=True)
         return [_describe(table, sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]
 
 
@@ -143,6 +134,19 @@ class _Row(NamedTuple):
             "throughput": divide(self.size, self.time.median),
             "memory_footprint": self.memory.value,
         }
+
+
+def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] | Exception:
+    """Return the rows of all models at a size, or the error of one of them: the other sizes are fine.
+
+    Raises errors that are no different at another size.
+    """
+    try:
+        return list(_measure_size(size, calls))
+    except (InputError, NotOfferedError, TracingError, WithoutValuesError):
+        raise
+    except Exception as error:  # out of memory, most often
+        return error
 
 
 def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
