@@ -11,7 +11,7 @@ from torch import nn
 from profilerkit.count_text import list_some
 from profilerkit.piping.quantity import Scale, scale_value
 
-from .recorder import Exchange
+from .exchanges import Exchange
 from .shares import count_bytes, find_share
 
 __all__ = ["note_repeated_reductions", "note_whole_weights"]

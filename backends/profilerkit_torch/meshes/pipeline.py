@@ -101,7 +101,7 @@ def _note_exchanged(recorder: RankRecorder, phase: str, method: _Method) -> _Met
     def call(*args: Any, **kwargs: Any) -> Any:
         operations = method(*args, **kwargs)
         for operation in operations:
-            recorder.note_exchanged(operation.tensor, phase)
+            recorder.exchanges.note_phase(operation.tensor, phase)
         return operations
 
     return call

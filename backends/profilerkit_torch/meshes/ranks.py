@@ -145,7 +145,7 @@ def _trace_step(
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder, rank.passes)
         left = recorder.list_alive()  # with the tensors that the scheme keeps for the next step
-    exchanged = tuple(recorder.list_exchanged(rank.mesh))
+    exchanged = tuple(recorder.exchanges.list_placed(rank.mesh, len(recorder.operators)))
     trace = ModelTrace(
         recorder.layers.list_records(scheme.find_share),
         tuple(recorder.operators),
@@ -157,7 +157,7 @@ def _trace_step(
             *(notes or _note_untrained(model, recorder)),
             *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
             *note_whole_weights(model),
-            *note_repeated_reductions(recorder.exchanged.values()),
+            *note_repeated_reductions(recorder.exchanges.by_operator.values()),
         ),
     )
     return RankTrace(
@@ -165,7 +165,7 @@ def _trace_step(
         gradient_bytes=_count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
         peak=weights + recorder.peak,
         left=weights + left,
-        unknown=dict(recorder.unknown),
+        unknown=dict(recorder.exchanges.unknown),
         optimizer_share=scheme.optimizer_share,
         exchanged=exchanged,
         description=rank.describe(),

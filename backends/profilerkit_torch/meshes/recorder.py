@@ -1,52 +1,34 @@
 """The record of one rank's training step: its operators by layer, the bytes alive after each, and its collectives.
 
 `watch_step` reports every operator to it. Schemes report work for another layer than the running one, and the purpose
-of tensors: by `RankRecorder.begin`, `work_apart`, `note_exchanged` and `note_gradients`.
+of tensors: by `RankRecorder.begin`, `work_apart` and `note_gradients`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 
 from profilerkit.trace.records import MemoryTimeline, OpRecord
-from profilerkit_predict.meshes.records import Message, PlacedCollective, Purpose, count_additions, make_collective
+from profilerkit_predict.meshes.records import Message, Purpose, count_additions
 
 from ..compat.autograd import find_current_node
 from ..compat.meshes import find_source
 from ..compat.operators import read_schema
-from ..compat.tensors import storage_address
 from ..costs import Kind, classify
 from ..trace.operator_facts import OperatorCall, tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
 from ..trace.plans import make_plan
 from .collectives import count_elements, is_collective, read_message
+from .exchanges import Exchange, Exchanges
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient
 
-__all__ = ["Exchange", "RankRecorder"]
-
-
-class Exchange(NamedTuple):
-    """A collective of a step, and its purpose.
-
-    Attributes:
-        message: The message that it exchanges.
-        layer: The path of the layer.
-        phase: The phase of the step.
-        overlaps: Whether it runs beside the rank's own work.
-        source: The tensor whose gradient is reduced, by the node that made the tensor; None for other collectives.
-    """
-
-    message: Message
-    layer: str
-    phase: str
-    overlaps: bool
-    source: tuple[int, int] | None = None
+__all__ = ["RankRecorder"]
 
 
 class _Work(NamedTuple):
@@ -74,18 +56,12 @@ class RankRecorder(OperatorRecord):
 
     def __init__(self, layers: RankLayers) -> None:
         super().__init__(layers)
-        #: How often each collective that is not known was called, by its name.
-        self.unknown: Counter[str] = Counter()
         #: The bytes alive at the peak, by purpose; without the weights.
         self.peak: Counter[Purpose] = Counter()
         self._peak_bytes = self._input_bytes = 0
-        #: The collectives, by the places of their operators, and the collectives after all operators.
-        self.exchanged: dict[int, Exchange] = {}
-        self.updates: list[Exchange] = []
+        self.exchanges: Exchanges = Exchanges()
         #: The ``id`` of each parameter that got a gradient.
         self.trained: set[int] = set()
-        #: The phase that a tensor is exchanged for, by the address of its storage; for other tensors the running phase.
-        self._phases: dict[int, str] = {}
         self._work = _Work("activations")
 
     # Notes for the operators that follow ------------------------------------------------------------------------------
@@ -110,10 +86,6 @@ class RankRecorder(OperatorRecord):
                 yield
         finally:
             self._work = outside
-
-    def note_exchanged(self, tensor: torch.Tensor, phase: str) -> None:
-        """Note the phase for which a tensor will be sent or received, at any time."""
-        self._phases[storage_address(tensor.untyped_storage())] = phase
 
     def start_with(self, inputs: Iterable[torch.Tensor]) -> None:
         """Note the tensors alive before the step."""
@@ -223,37 +195,17 @@ class RankRecorder(OperatorRecord):
         try:
             message = read_message(func, args, result)
         except LookupError:
-            self.unknown[str(read_schema(func).name)] += 1
+            self.exchanges.unknown[str(read_schema(func).name)] += 1
         else:
             if message is not None:  # it does exchange something
-                self._exchange(message, args)
+                self.exchanges.by_operator[len(self.operators)] = self._describe_exchange(message, args)
                 cost = count_additions(message, count_elements(args, result))
         self._add(OpRecord(str(func), "", 0, *cost, 0, 0, ()), result)
 
-    def _exchange(self, message: Message, args: Any) -> None:
-        """Add a message of the layer that runs; a pipeline sends and receives beside the rank's own work."""
+    def _describe_exchange(self, message: Message, args: Any) -> Exchange:
+        """Return the exchange of the layer that runs; a pipeline sends and receives beside the rank's own work."""
         overlaps = self._work.overlaps or message.kind in ("send", "receive")
         is_gradient = self.phase == "backward" and "reduce" in message.kind and not self._work.is_apart
         node = find_current_node() if is_gradient else None
         source = None if node is None else find_source(node)
-        exchange = Exchange(message, self.layers.current, self._find_phase(args), overlaps, source)
-        self.exchanged[len(self.operators)] = exchange
-
-    def _find_phase(self, args: Any) -> str:
-        """Return the phase that the arguments of a collective are exchanged for: the running one if none is noted."""
-        for tensor in tensors_in(args):
-            address = storage_address(tensor.untyped_storage())
-            if address in self._phases:
-                return self._phases[address]
-        return self.phase
-
-    def note_update(self, message: Message, path: str) -> None:
-        """Note a message that is exchanged for a layer after the update of the weights."""
-        self.updates.append(Exchange(message, path, "update", overlaps=False))
-
-    def list_exchanged(self, mesh: Mapping[str, int]) -> Iterator[PlacedCollective]:
-        """Yield the collectives of the step over a mesh, in their order."""
-        updates = ((len(self.operators), exchange) for exchange in self.updates)
-        for position, exchange in (*self.exchanged.items(), *updates):
-            message, layer, phase, overlaps, _ = exchange
-            yield PlacedCollective(position, make_collective(message, layer, phase, overlaps, mesh))
+        return Exchange(message, self.layers.current, self.exchanges.find_phase(args) or self.phase, overlaps, source)

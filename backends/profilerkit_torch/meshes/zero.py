@@ -69,7 +69,7 @@ class PartitionedUpdate(StepScheme):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
         gathered_bytes = partitions.size * len(ranks) * partitions.dtype.itemsize
-        recorder.note_update(Message("all-gather", ranks, gathered_bytes), "")
+        recorder.exchanges.note_update(Message("all-gather", ranks, gathered_bytes), "")
 
     def _take_at_end(self, bucket: _ReducedBucket, parameter: torch.Tensor) -> None:
         """Leave a new gradient in its weight until the last backward pass is over: all are reduced then."""

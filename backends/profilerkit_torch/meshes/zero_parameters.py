@@ -89,7 +89,7 @@ class PartitionedParameters(StepScheme):
         for weight in plan.by_parameter.values():
             if weight.is_small:
                 gathered = count_bytes([weight.partition]) * len(ranks)
-                recorder.note_update(Message("all-gather", ranks, gathered), weight.path)
+                recorder.exchanges.note_update(Message("all-gather", ranks, gathered), weight.path)
 
 
 class _ScatteredBucket(GradientBucket):
