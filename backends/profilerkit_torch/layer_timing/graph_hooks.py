@@ -65,28 +65,30 @@ class GraphHooks:
         visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs)
         waiting = list(visited)
         while waiting:
-            following = self._hook_node(waiting.pop(), span)
-            unvisited = dict.fromkeys(node for node in following if node not in visited)
-            visited.update(unvisited)
-            waiting += unvisited
+            node = waiting.pop()
+            if _is_accumulation(node):
+                self._hook_accumulation(node)
+            elif read_node_number(node) < span.first:
+                self._hook_earlier(node)
+            else:
+                following = [following_node for following_node, _ in node.next_functions if following_node is not None]
+                self._hook_made(node, span, is_last=all(map(_is_accumulation, following)))
+                unvisited = dict.fromkeys(node for node in following if node not in visited)
+                visited.update(unvisited)
+                waiting += unvisited
 
-    def _hook_node(self, node: Any, span: Span) -> Sequence[Any]:
-        """Hook a node, and return the nodes after it in the backward pass, except nodes made before the span."""
-        if _is_accumulation(node):
-            self._hook_accumulation(node)
-            return ()
+    def _hook_earlier(self, node: Any) -> None:
+        """Hook a node that was made before the layers ran: its time is no layer's. A pass before has hooked its own."""
+        if not self._is_followed(read_node_number(node)):
+            self._hook(node, None)
+
+    def _hook_made(self, node: Any, span: Span, is_last: bool) -> None:
+        """Hook a node that was made in the span, for the call that made it."""
         number = read_node_number(node)
-        if number < span.first:
-            if not self._is_followed(number):  # made before the layers ran: its time is no layer's
-                self._hook(node, None)
-            return ()
         call = span.find_owner(number)
         if call is not None:
             call.nodes += 1
-        following = [following_node for following_node, _ in node.next_functions if following_node is not None]
-        owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
-        self._hook(node, owner, notes_end=all(map(_is_accumulation, following)))
-        return following
+        self._hook(node, Node(call, number, runs_layers=isinstance(node, BackwardCFunction)), notes_end=is_last)
 
     def remove(self) -> None:
         """Take every hook away, from nodes that are still alive too."""

@@ -54,24 +54,40 @@ class _Empty(nn.Module):
     def forward(self) -> None: ...
 
 
+class _Round(NamedTuple):
+    """Seconds of a call of a layer that does nothing, in several ways.
+
+    Attributes:
+        plain: Of the call as it is.
+        bare: Of the function that a stand-in calls, without the call around it.
+        noted: Of the call with a stand-in.
+        within: Between the two moments of a stand-in.
+    """
+
+    plain: float
+    bare: float
+    noted: float
+    within: float
+
+
 def _measure_calls(clock: HostClock) -> CallOverhead:
     """Return the overhead of a call: the least seconds of noted calls minus the least of calls that are not noted."""
+    rounds = [_measure_round(clock) for _ in range(_ROUNDS)]
+    least = _Round(*map(min, zip(*rounds, strict=True)))
+    inside = max(0.0, least.within - least.bare)
+    return CallOverhead(inside, max(0.0, least.noted - least.plain - inside))
+
+
+def _measure_round(clock: HostClock) -> _Round:
     recorder, layer = CallRecorder(clock), _Empty()
     recorder.running["thread"] = get_ident()  # as inside an outermost call
-    plain: list[float] = []  # of the call as it is
-    bare: list[float] = []  # of the function that a stand-in calls, without the call around it
-    noted: list[float] = []  # of the call with a stand-in
-    within: list[float] = []  # between the two moments of a stand-in
-    for _ in range(_ROUNDS):
-        plain.append(_time(clock, layer, _CALLS))
-        bare.append(_time(clock, getattr(layer, name_of_call(layer)), _CALLS))
-        recorder.events.clear()
-        with recorder.note_calls({0: layer}):
-            noted.append(_time(clock, layer, _CALLS))
-        moments = [moment for _, _, moment, _ in recorder.events]
-        within.append(median(end - start for start, end in zip(moments[::2], moments[1::2], strict=True)))
-    inside = max(0.0, min(within) - min(bare))
-    return CallOverhead(inside, max(0.0, min(noted) - min(plain) - inside))
+    plain = _time(clock, layer, _CALLS)
+    bare = _time(clock, getattr(layer, name_of_call(layer)), _CALLS)
+    with recorder.note_calls({0: layer}):
+        noted = _time(clock, layer, _CALLS)
+    moments = [moment for _, _, moment, _ in recorder.events]
+    within = median(end - start for start, end in zip(moments[::2], moments[1::2], strict=True))
+    return _Round(plain, bare, noted, within)
 
 
 def _measure_hooks(clock: HostClock) -> float:

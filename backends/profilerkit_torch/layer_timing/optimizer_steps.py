@@ -83,13 +83,9 @@ class OptimizerSteps:
         self._note_memory("backward")
         self.last = optimizer
         self._step = _Step(caller, self._read(), [])
-        if callable(kwargs.get("closure")):
-            return args, {**kwargs, "closure": self._time(kwargs["closure"], self._step)}
-        if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
-            return (args[0], self._time(args[1], self._step), *args[2:]), kwargs
-        return None
+        return _replace_closure(args, kwargs, partial(self._time, self._step))
 
-    def _time(self, closure: Callable[[], Any], step: _Step) -> Callable[[], Any]:
+    def _time(self, step: _Step, closure: Callable[[], Any]) -> Callable[[], Any]:
         """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
 
         def run() -> Any:
@@ -110,6 +106,17 @@ class OptimizerSteps:
         self.updates.append(Stretch(step.begin, self._read()))
         self.closures += step.closures  # not before: those of a step that raised belong to no update
         self._note_memory("optimizer")
+
+
+def _replace_closure(
+    args: Any, kwargs: Any, wrap: Callable[[Callable[[], Any]], Callable[[], Any]]
+) -> tuple[Any, Any] | None:
+    """Return the arguments of a step, the optimizer itself first, with its closure wrapped; None if it has none."""
+    if callable(kwargs.get("closure")):
+        return args, {**kwargs, "closure": wrap(kwargs["closure"])}
+    if len(args) > 1 and callable(args[1]):
+        return (args[0], wrap(args[1]), *args[2:]), kwargs
+    return None
 
 
 def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:

@@ -43,12 +43,15 @@ def list_remarks(
     entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
     remarks: dict[str, list[str]] = {}
     for path, module in layers:
-        remarks[path] = [unseen[id(module)]] if id(module) in unseen else []
-        remarks[path] += [_ELSEWHERE] if id(module) in elsewhere else []
-        if not remarks[path] and path not in entered and _has_code(module):
-            remarks[path].append(NOT_CALLED)
+        found = remarks[path] = []
+        if id(module) in unseen:
+            found.append(unseen[id(module)])
+        if id(module) in elsewhere:
+            found.append(_ELSEWHERE)
+        if not found and path not in entered and _has_code(module):
+            found.append(NOT_CALLED)
         if _is_frozen(module) and _has_no_nodes(path, backward):
-            remarks[path].append(_FROZEN)
+            found.append(_FROZEN)
     for runs, is_backward in ((forward, False), (backward, True)):
         for path, doubt in _list_doubts(runs, is_backward):
             remarks[path].append(doubt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -33,20 +33,30 @@ _TOO_MANY = "the model was called more than {} times in a step: so many times ar
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
 
 
+class _Begin(NamedTuple):
+    """The state at the beginning of a step.
+
+    Attributes:
+        devices: The model's devices that run beside the host.
+        runs: The calls of the model in earlier steps that are still kept.
+        calls: How many calls of the model had begun.
+        moment: The clock's reading.
+    """
+
+    devices: Sequence[torch.device]
+    runs: set[TimedRun]
+    calls: int
+    moment: Any
+
+
 class TorchStepRecorder(StepRecorder):
     """Has stand-ins and hooks in the model, and hooks on optimizers, only from `begin` to `end`.
 
     ``clock`` is for tests; without it the model's device decides.
     """
 
-    # The state at the beginning of a step: set by `begin`, which is called before `end`.
-    #: The model's devices that run beside the host.
-    _devices: Sequence[torch.device]
-    #: The calls of the model in earlier steps that are still kept, and how many were ever begun.
-    _earlier_runs: set[TimedRun]
-    _earlier_count: int
-    #: The clock's reading.
-    _began: Any
+    #: The state at the beginning of a step: set by `begin`, which is called before `end`.
+    _begun: _Begin
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
         if optimizer is not None and not hasattr(optimizer, "step"):
@@ -73,16 +83,16 @@ class TorchStepRecorder(StepRecorder):
         The clock is read last, so that adding hooks is no part of the step.
         """
         used = {tensor.device for tensor in Inventory(self._model).tensors}
-        self._devices = [device for device in used if device.type not in ("cpu", "meta")]
-        self._memory = PhaseMemory(self._devices)
-        self._earlier_runs, self._earlier_count = set(self._timer.runs()), self._timer.count_begun()
+        devices = [device for device in used if device.type not in ("cpu", "meta")]
+        self._memory = PhaseMemory(devices)
+        runs, calls = set(self._timer.runs()), self._timer.count_begun()
         with ExitStack() as stack:
             stack.enter_context(self._timer)
             self._follow_calls(stack)
             stack.enter_context(self._steps.follow(self._timer.clock.read, self._memory.note))
             self._active = stack.pop_all()
-        synchronize(*self._devices)
-        self._began = self._timer.clock.read()
+        synchronize(*devices)
+        self._begun = _Begin(devices, runs, calls, self._timer.clock.read())
 
     def end(self) -> StepRecord:
         """End the step, take all hooks away, and return its seconds.
@@ -92,8 +102,8 @@ class TorchStepRecorder(StepRecorder):
         """
         clock = self._timer.clock
         try:
-            synchronize(*self._devices)
-            whole = Stretch(self._began, clock.read())
+            synchronize(*self._begun.devices)
+            whole = Stretch(self._begun.moment, clock.read())
             self._memory.note("step")
         finally:
             self.abandon()
@@ -103,14 +113,14 @@ class TorchStepRecorder(StepRecorder):
             optimizer=_sum_seconds(updates, clock) - _sum_seconds(closures, clock) if updates else None,
             memory=dict(self._memory.figures),
         )
-        if self._timer.count_begun() - self._earlier_count > _KEPT:
+        if self._timer.count_begun() - self._begun.calls > _KEPT:
             self._has_lost_calls = True
             return record
         return self._add_calls(record)
 
     def _add_calls(self, record: StepRecord) -> StepRecord:
         """Return the record of a step with the seconds of the calls that the user's own code made in it."""
-        runs = [run for run in self._timer.runs() if run not in self._earlier_runs]
+        runs = [run for run in self._timer.runs() if run not in self._begun.runs]
         calls = [call for run in runs for call in sum_inner_calls(run) if call.call.outer is None]
         has_backward = any(run.has_backward for run in runs) and not self._timer.has_second_gradients
         return replace(

@@ -75,22 +75,30 @@ class CallRecorder:
             return timed.call(*args, **kwargs)
         try:
             self._on_begin()
-            raised = True
-            self.events.append((_ENTER, timed.index, self.clock(), read_next_node_number()))
-            try:
-                with deepen_recursion():
-                    output = timed.call(*args, **kwargs)
-                raised = False
-            finally:
-                self.events.append((_LEAVE, raised, self.clock(), read_next_node_number()))
+            output = self._note(timed, args, kwargs)
             self._on_output(output)
             return output
         finally:
             self.running.clear()
 
+    def _note(self, timed: TimedCall, args: Any, kwargs: Any) -> Any:
+        """Run an outermost call, and note its begin, its end, and whether it has raised."""
+        has_raised = True
+        self.events.append((_ENTER, timed.index, self.clock(), read_next_node_number()))
+        try:
+            with deepen_recursion():
+                output = timed.call(*args, **kwargs)
+            has_raised = False
+            return output
+        finally:
+            self.events.append((_LEAVE, has_raised, self.clock(), read_next_node_number()))
+
 
 class TimedCall:
-    """Calls a module and notes when the call began and ended; a copy of the module gets its usual function instead."""
+    """Calls a module and notes when the call began and ended; a copy of the module gets its usual function instead.
+
+    It has what a call needs as its own attributes, because looking them up takes time.
+    """
 
     __slots__ = ("append", "call", "clock", "index", "module", "name", "recorder", "running")
 

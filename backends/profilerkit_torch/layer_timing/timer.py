@@ -107,8 +107,7 @@ class TorchLayerTimer(LayerTimer):
         active, self._active = self._active, None
         if active is not None:
             active.close()
-        self._work_off()
-        self._timeline.settle()
+        self.runs()  # their moments become seconds
 
     def times(self) -> Sequence[LayerTime]:
         """Return the time of each layer in each pass so far that has not failed."""
