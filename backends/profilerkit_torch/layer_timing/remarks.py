@@ -43,15 +43,15 @@ def list_remarks(
     entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
     remarks: dict[str, list[str]] = {}
     for path, module in layers:
-        found = remarks[path] = []
+        gaps = remarks[path] = []
         if id(module) in unseen:
-            found.append(unseen[id(module)])
+            gaps.append(unseen[id(module)])
         if id(module) in elsewhere:
-            found.append(_ELSEWHERE)
-        if not found and path not in entered and _has_code(module):
-            found.append(NOT_CALLED)
+            gaps.append(_ELSEWHERE)
+        if not gaps and path not in entered and _has_code(module):
+            gaps.append(NOT_CALLED)
         if _is_frozen(module) and _has_no_nodes(path, backward):
-            found.append(_FROZEN)
+            gaps.append(_FROZEN)
     for runs, is_backward in ((forward, False), (backward, True)):
         for path, doubt in _list_doubts(runs, is_backward):
             remarks[path].append(doubt)
