@@ -44,7 +44,7 @@ def score_batches(
     """Run the model over a loader in inference mode, and restore it."""
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
-    reader = BatchReader(data_loader, transform, as_tensor=as_tensor, is_tensor=torch.is_tensor, wrap=_wrap_loader)
+    reader = BatchReader(data_loader, transform, as_tensor, torch.is_tensor, wrap=_wrap_loader)
     target_device = resolve_device(model, device)
     with preserve(model, tensor_values=True), torch.no_grad():
         set_inference_flags(list_modules(model))

@@ -55,8 +55,8 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
         LoaderInfo(
             "torch", _is_file, _load_file, "path/to/program.pt2 (or TorchScript, with --trust)", frameworks=("torch",)
         ),
-        _offer_image_models("timm", _load_from_timm),
-        _offer_image_models("torchvision", _load_from_torchvision),
+        _offer_image_models("timm"),
+        _offer_image_models("torchvision"),
         LoaderInfo(
             "hf",
             _match_library("hf"),
@@ -70,8 +70,13 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     ]
 
 
-def _offer_image_models(library: str, load: Callable[[str], Any]) -> LoaderInfo:
+def _offer_image_models(library: str) -> LoaderInfo:
     """Return the loader of a library of image models."""
+
+    def load(spec: str) -> Any:
+        from . import image_models
+
+        return getattr(image_models, f"load_from_{library}")(spec)
 
     def list_names() -> list[str]:
         from .image_models import list_image_models
@@ -97,18 +102,6 @@ def _load_file(spec: str, trust: bool = False) -> Any:
     from .loaders import load_file
 
     return load_file(spec, trust)
-
-
-def _load_from_timm(spec: str) -> Any:
-    from .image_models import load_from_timm
-
-    return load_from_timm(spec)
-
-
-def _load_from_torchvision(spec: str) -> Any:
-    from .image_models import load_from_torchvision
-
-    return load_from_torchvision(spec)
 
 
 def _load_from_transformers(spec: str, trust: bool = False) -> Any:

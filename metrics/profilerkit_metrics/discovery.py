@@ -44,22 +44,14 @@ class _Default(NamedTuple):
     keys: frozenset[str]
 
 
-class _File(NamedTuple):
-    """A module of the package, its public status keys and functions by name, and the functions that may be defaults."""
-
-    module: ModuleType
-    members: dict[str, Any]
-    defaults: tuple[_Default, ...]
-
-
 def import_metric_modules() -> list[ModuleType]:
     """Import every module of the package that defines metrics."""
-    return [file.module for file in _read_files(_find_folders())]
+    return list(_read_modules(_find_folders()))
 
 
 def find_public_names() -> dict[str, str]:
     """Return the module of each status key and function, by its name."""
-    return {name: file.module.__name__ for file in _read_files(_find_folders()) for name in file.members}
+    return {name: module.__name__ for module, members in _read_modules(_find_folders()).items() for name in members}
 
 
 def status_keys() -> list[type[StatusKey]]:
@@ -67,7 +59,7 @@ def status_keys() -> list[type[StatusKey]]:
 
     These are the public keys, and the keys of public functions.
     """
-    members = [member for file in _read_files(_find_folders()) for member in file.members.values()]
+    members = [member for named in _read_modules(_find_folders()).values() for member in named.values()]
     classes = [member for member in members if isinstance(member, type) and issubclass(member, StatusKey)]
     function_keys = [
         type(key) for member in members if isinstance(member, ProfilerFunction) for key in member.list_keys()
@@ -85,7 +77,7 @@ def default_functions() -> list[ProfilerFunction]:
     3. How many keys has it? Functions with most keys come first, so that a new metric does not move the established
        ones, whatever the name of its file is.
     """
-    candidates = [default for file in _read_files(_find_folders()) for default in file.defaults]
+    candidates = _list_candidates(_find_folders())
     defaults = [candidate for candidate in candidates if not any(candidate.keys < other.keys for other in candidates)]
     registry = Registry()
     registry.bind_on_demand(*INTRINSIC, *(default.function for default in defaults))
@@ -103,14 +95,22 @@ def _find_folders() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _read_files(folders: tuple[str, ...]) -> tuple[_File, ...]:
-    """Read the files of the package in these folders."""
-    files = []
-    for name in find_module_names(folders, but=_OTHERS):
-        module = import_module(f"{_PACKAGE}.{name}")
-        members = _find_members(module)
-        files.append(_File(module, members, tuple(map(_describe, _list_sources(members)))))
-    return tuple(files)
+def _read_modules(folders: tuple[str, ...]) -> dict[ModuleType, dict[str, Any]]:
+    """Return the modules of the package in these folders, each with its status keys and functions by name."""
+    modules = [import_module(f"{_PACKAGE}.{name}") for name in find_module_names(folders, but=_OTHERS)]
+    return {module: _find_members(module) for module in modules}
+
+
+@lru_cache(maxsize=4)
+def _list_candidates(folders: tuple[str, ...]) -> list[_Default]:
+    """Return the functions in these folders that may be defaults; raises for one that no profiler can take."""
+    candidates = []
+    for members in _read_modules(folders).values():
+        for source in _list_sources(members):
+            function = _make_function(source)
+            read_usable(function)
+            candidates.append(_Default(source, function, frozenset(key.NAME for key in function.list_keys())))
+    return candidates
 
 
 def _list_sources(members: dict[str, Any]) -> Iterator[_Source]:
@@ -119,13 +119,6 @@ def _list_sources(members: dict[str, Any]) -> Iterator[_Source]:
         is_function = isinstance(member, ProfilerFunction)
         if is_function or (issubclass(member, ProfilerFunction) and _needs_no_arguments(member)):
             yield member
-
-
-def _describe(source: _Source) -> _Default:
-    """Return the record of a default function; raises for a function that no profiler can take."""
-    function = _make_function(source)
-    read_usable(function)
-    return _Default(source, function, frozenset(key.NAME for key in function.list_keys()))
 
 
 def _make_function(source: _Source) -> ProfilerFunction:

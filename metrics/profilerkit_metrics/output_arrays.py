@@ -67,9 +67,9 @@ def copy_values(
     moved = [make_tensor(np.array(value)) for value in _move_channels(values, targets)]
     filled = _list_call_arrays(fit(_replace_tensors(inputs, moved)))
     casts = [_cast(value, target.dtype) for value, target in zip(filled, targets, strict=True)]
-    # A tensor of the model's own stays where it has the values already.
-    is_own = [np.array_equal(cast, target) for cast, target in zip(casts, targets, strict=True)]
-    tensors = [None if stays else make_tensor(cast) for cast, stays in zip(casts, is_own, strict=True)]
+    tensors = [  # a tensor of the model's own stays where it has the values already
+        None if np.array_equal(cast, target) else make_tensor(cast) for cast, target in zip(casts, targets, strict=True)
+    ]
     has_moved = [array.shape for array in values] != [array.shape for array in targets]
     return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
 

@@ -80,7 +80,10 @@ class TorchLayerTimer(LayerTimer):
         self._modules: Mapping[int, nn.Module] = {index: self.layers[index][1] for index in indices.values()}
         self._unseen = find_unseen_layers(model)
         self.clock: HostClock | EventClock = clock or choose_clock(tensor.device for tensor in Inventory(model).tensors)
-        self._overhead = self._calibrate() if overhead is None and clock is None else overhead
+        self._overhead = overhead
+        if overhead is None and clock is None:
+            with apart():
+                self._overhead = measure_overhead(self.clock)
         self._recorder = CallRecorder(self.clock, self._forget_failed_passes, self._hook_graph)
         self._timeline = Timeline(self.layers, self._overhead, self.clock, keep)
         self._hooks = GraphHooks(self._recorder.events.append, self.clock.read, self._timeline.runs.has_made)
@@ -146,10 +149,6 @@ class TorchLayerTimer(LayerTimer):
         """Return how many passes have begun so far, those included that are not kept."""
         self._work_off()
         return self._timeline.runs.begun
-
-    def _calibrate(self) -> Overhead | None:
-        with apart():
-            return measure_overhead(self.clock)
 
     # Functions that the recorder calls -----------------------------------------------------------------------------
 

@@ -90,27 +90,24 @@ class TrainingPass(InferencePass):
     def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
         """Put the model into training mode, and substitute every parameter that is still the user's.
 
-        So the gradients and hooks of the user's parameters stay. Hooks for gradients of modules are taken off.
+        Others share their values, so that the gradients and hooks of the user's parameters stay; a scripted module
+        takes none. Hooks for gradients of modules are taken off.
         """
         self._went_forward = False
         self._notes = []
         set_training_flags(modules)
         for module in modules:
             _remove_gradient_hooks(module)
-        if any(id(parameter) in self._user_parameters for parameter in list_parameters(model)):
-            self._substitute_own(model, modules)
+        has_own = any(id(parameter) in self._user_parameters for parameter in list_parameters(model))
+        if has_own and not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
+            substitute(model, lambda tensor: _make_alias(tensor) if id(tensor) in self._user_parameters else tensor)
         for parameter in list_parameters(model):
             parameter.grad = None
-
-    def _substitute_own(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
-        """Substitute the user's parameters by others that share their values, unless a module is scripted."""
-        if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
-            substitute(model, lambda tensor: _make_alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run the forward and the backward pass; errors of the model pass through."""
         recorder.layers.note_owners(list_layers(model))
-        inputs = inputs.map(lambda leaf: _make_alias(leaf) if _needs_gradient(leaf) else leaf)
+        inputs = inputs.map(lambda leaf: _make_alias(leaf) if torch.is_tensor(leaf) and leaf.requires_grad else leaf)
         kept = [parameter for parameter in list_parameters(model) if id(parameter) in self._user_parameters]
         with (
             _without_global_backward_hooks(),
@@ -173,10 +170,6 @@ class TrainingPass(InferencePass):
         )
         failure.__cause__ = error
         return failure
-
-
-def _needs_gradient(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _make_alias(tensor: torch.Tensor) -> torch.Tensor:
