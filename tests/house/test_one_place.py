@@ -168,7 +168,7 @@ REMEMBERED = {
     "profilerkit/times/conditions.py": {"_name_process"},  # the number of this process
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
-    "profilerkit_metrics/discovery.py": {"_read_files"},  # the folders of the package
+    "profilerkit_metrics/discovery.py": {"_list_candidates", "_read_modules"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
     "profilerkit/process/environment.py": {"_cpu_model", "_memory_bytes"},  # takes nothing
     "profilerkit_torch/trace/higher_order.py": {"_count_steps_for_shapes"},  # takes nothing
