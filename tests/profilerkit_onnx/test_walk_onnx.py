@@ -518,7 +518,23 @@ def test_weights_that_are_dequantized_are_constants() -> None:
     model = make_model(nodes, {"x": X}, {"w": np.ones((3, 5), np.int8), "scale": np.asarray(0.1, F)})
     trace = trace_graph(model, x=X)
     assert (trace.macs, trace.flops) == (30, 60)
+    assert "1 operator of constants and shapes alone" in trace.notes[0]
+    assert not any("more" in note for note in trace.notes)
     assert [(weight.count, weight.bytes, weight.dtype) for weight in trace.parameters] == [(15, 15, "int8")]
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_what_is_made_of_constants_and_kept_is_said(is_read: bool) -> None:
+    """A matrix of 512 x 1024 floats of four bytes is made of two sizes: 2 MiB, which the file does not have."""
+    nodes = [
+        helper.make_node("ConstantOfShape", ["sizes"], ["m"]),
+        helper.make_node("MatMul", ["x", "m"], ["y"]) if is_read else helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    x = np.ones((2, 512), F)
+    trace = trace_graph(make_model(nodes, {"x": x}, {"sizes": np.array([512, 1024])}), x=x)
+    assert trace.memory.weight_bytes == 16
+    note = "Memory Footprint: what operators make of constants may take 2 MiB more: a runtime keeps it"
+    assert (note in trace.notes) is is_read
 
 
 def test_nodes_are_weights_where_the_file_has_its_weights_in_nodes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import bind_inputs
 from profilerkit.backend_kit.scoped_calls import PlacedWeight, layer_calls, layer_records
+from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.trace.records import LayerCall
 
 from ..model.constants import list_constants
@@ -66,7 +67,7 @@ def _trace_call(
             scopes,
             weights,
             _FORMAT,
-            notes=describe_constants(walk.constants),
+            notes=[*describe_constants(walk.constants), *_describe_made(walk)],
             names=name_nodes(model.graph),
             settings=read_settings(model.graph.node, scopes.paths),
         )
@@ -78,6 +79,15 @@ def _trace_call(
             calls = layer_calls(ran, [scopes.chains[op.node] for op in ran], (), (), scopes.chains[: walk.node + 1])
         failure = explain_failure(error, inputs, "onnx", __package__ or "")
         return ModelTrace(layer_records(scopes.types, weights, calls), failure=failure)
+
+
+def _describe_made(walk: Walk) -> Iterator[str]:
+    """Yield a note on the memory of constants that are computed before the model runs, if its operators read some."""
+    read = {value.number for op in walk.work.operators for value in op.inputs}
+    made_bytes = sum(size for number, size in walk.made_constants.items() if number in read)
+    if made_bytes:
+        size = scale_value(made_bytes, "B", Scale.IEC)
+        yield f"Memory Footprint: what operators make of constants may take {size} more: a runtime keeps it"
 
 
 def list_operators(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:

@@ -66,6 +66,7 @@ class Walk:
         work: The operators that run.
         constants: How many nodes depend on constants and shapes alone: a runtime computes them once, before the first
             run. ``Constant`` nodes, which compute nothing, are not among them.
+        made_constants: The bytes of what these nodes make, except of few elements, by the numbers of the values.
         nodes_in_functions: How many nodes in bodies of functions were walked so far, with repeated calls.
         node: The index of the current node of the model's own graph; -1 before the first.
         numbers: Counts the numbers of new values.
@@ -77,6 +78,7 @@ class Walk:
     declared: Declarations = _NOTHING
     work: Work = field(default_factory=Work)
     constants: int = 0
+    made_constants: dict[int, int] = field(default_factory=dict)
     nodes_in_functions: int = 0
     node: int = -1
     numbers: count[int] = field(default_factory=count)
@@ -158,7 +160,9 @@ class Walk:
             if value.is_stored:
                 self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
         if outputs and all(value.constant for value in outputs):
-            self.constants += node.op_type != "Constant"
+            if node.op_type != "Constant":
+                self.constants += 1
+                self.made_constants.update({value.number: value.bytes for value in outputs if value.array is None})
             return outputs
         cost, missing = price(visit.operator, node, visit.inputs, outputs, definition)
         if missing and outputs and not is_known(visit.operator):
