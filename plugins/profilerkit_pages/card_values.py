@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report, StatusRecord
 
-__all__ = ["Value", "compare_values", "describe_value", "write_reason"]
-
 #: The number of bars of the small histogram on a card, and their greatest height in its units.
 _BARS, _BAR_HEIGHT = 32, 20
 #: Fewer samples have no shape to show.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report, StatusRecord
 
-__all__ = ["Card", "Gap", "Summary", "summarize"]
-
 #: The number of cards in view, and the number of further cards that are in view, too, if there are no more of them.
 _IN_VIEW, _MORE = 8, 2
 #: A text with more characters is no value that a card could show.

@@ -16,8 +16,6 @@ from profilerkit.trace.layer_view import PEAK
 from .page_parts import pack
 from .page_records import ColumnData
 
-__all__ = ["AT_FIRST", "SPEEDS", "Row", "describe_columns", "make_plain", "write_column_title"]
-
 #: A row of a table of layers or operators.
 Row: TypeAlias = Mapping[str, Any]
 #: Columns that are shown at first, if a report has them. The reader can choose the others.

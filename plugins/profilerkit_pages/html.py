@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from .page_records import PageData
 
-__all__ = ["assets", "fragment", "list_absent", "render"]
-
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
     *("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "download", "widths", "table"),

@@ -17,8 +17,6 @@ from .page_parts import pack
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["describe_layers", "find_places", "merge_rows", "write_layer_name"]
-
 #: Columns from which the page builds its tree of layers.
 _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 _NOTHING = (None, "", ())

@@ -14,8 +14,6 @@ from profilerkit.trace.rows import read_work
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["LayerWork", "find_shared_times", "sum_forward_work"]
-
 
 class LayerWork(NamedTuple):
     """The FLOPs of a layer's own operators, and the bytes that they read and write."""

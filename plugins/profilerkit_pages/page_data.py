@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from profilerkit.results.report import Report, StatusRecord
     from profilerkit.trace.records import MemoryTimeline
 
-__all__ = ["embed", "page_data"]
-
 #: The percentiles of a measurement that a page shows, in per cent.
 _PERCENTILES = (5, 25, 50, 75, 95)
 

@@ -19,8 +19,6 @@ from .page_records import OperatorData, Packed, RooflineData
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["add_speeds", "describe_operators", "describe_roofline"]
-
 
 def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | None:
     """Return the operators in their order; None for a report without any. ``layers`` are the rows of its layers."""

@@ -17,8 +17,6 @@ from .page_records import ColumnData
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
 
-__all__ = ["describe_sides"]
-
 #: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
 #: Compared columns that are shown at first.

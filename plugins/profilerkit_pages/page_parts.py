@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["content_hash", "join_scripts", "pack", "render_page", "source", "templates"]
-
 #: The package whose folder has the parts that all pages share.
 SHARED = __package__
 

@@ -10,19 +10,6 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
-__all__ = [
-    "ColumnData",
-    "MeasuredData",
-    "MemoryData",
-    "MetricData",
-    "OperatorData",
-    "Packed",
-    "PageData",
-    "ReportData",
-    "RooflineData",
-    "TimelineData",
-]
-
 #: A list, or its distinct values and the place of each.
 Packed: TypeAlias = Any
 #: A number, the text of a number that JSON lacks, or None.

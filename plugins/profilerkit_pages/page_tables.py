@@ -19,8 +19,6 @@ from .page_parts import pack
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["list_tables"]
-
 
 def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the tables beside the tree of layers: layers by their own cost, types, operators, metrics.

@@ -20,8 +20,6 @@ from .page_records import TimelineData
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["Box", "describe_timeline", "lay_out_pass"]
-
 
 @dataclass
 class Box:

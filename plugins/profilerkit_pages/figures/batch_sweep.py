@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report
 
-__all__ = ["batch_sweep"]
-
 _Rows = Sequence[Mapping[str, Any]]
 
 

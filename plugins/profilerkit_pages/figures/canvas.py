@@ -12,21 +12,6 @@ from profilerkit.piping.quantity import Scale, scale_value
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = [
-    "COLOURS",
-    "GREY",
-    "find_end",
-    "finish",
-    "legend_above",
-    "name_bars",
-    "name_beyond",
-    "new_figure",
-    "plain",
-    "title_axis",
-    "title_bars",
-    "unit_for",
-]
-
 #: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 #: The colour of all parts without another colour.

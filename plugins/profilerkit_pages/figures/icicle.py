@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report
 
-__all__ = ["icicle"]
-
 #: Inches: the width of the figure of one model, the width that another model adds; and the share of it for boxes.
 _WIDTH, _WIDTH_OF_ANOTHER, _SHARE_OF_BOXES = 11.0, 6.6, 0.84
 #: Inches: the least and the greatest height of the figure, and the height that each layer of its fullest level adds.

@@ -13,8 +13,6 @@ from .reading import require_column, require_layers
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["Box", "Picture", "arrange"]
-
 #: Levels that are drawn without a given depth: more would leave no room for names.
 _LEVELS = 8
 #: Boxes of less than this share of the height are drawn together with their neighbours, as one.

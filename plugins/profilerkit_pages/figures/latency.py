@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report, StatusRecord
 
-__all__ = ["latency"]
-
 #: A common axis that is so many times as long as the widest range leaves no space for samples.
 _FAR = 8
 _PERCENT = between(0, 100, "a number from 0 to 100")

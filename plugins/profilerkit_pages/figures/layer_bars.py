@@ -17,8 +17,6 @@ from .reading import explain_column, has_numbers, label_layer, one_or_two, requi
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["layer_bars"]
-
 #: Inches: the width of the names and of one panel, and the height of the titles and of one layer.
 _WIDTH_OF_NAMES, _WIDTH_OF_PANEL = 5.0, 3.2
 _HEIGHT_OF_TITLES, _HEIGHT_OF_LAYER = 1.5, 0.24

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.trace.records import LayerTable
 
-__all__ = ["LayerPair", "choose_column", "draw_pairs", "find_pairs"]
-
 #: The largest bars of two models that differ by more do not share an axis.
 _FAR = 5
 #: Models that share a smaller part of their layers than this have bars of their own each.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from profilerkit.results.report import Report
     from profilerkit.trace.records import MemoryTimeline
 
-__all__ = ["memory_timeline"]
-
 #: Weights of a larger part of the peak leave too little room for the curve above them: the axis is broken there.
 _MOST_WEIGHTS = 2 / 3
 #: The heights of the axes above and below the break; both have one scale.

@@ -13,19 +13,6 @@ from profilerkit.trace.records import LayerTable
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = [
-    "explain_column",
-    "explain_metric",
-    "has_numbers",
-    "label_layer",
-    "list_reports",
-    "one_or_two",
-    "one_report",
-    "require_column",
-    "require_layers",
-    "why_missing",
-]
-
 
 def label_layer(row: Mapping[str, Any]) -> str:
     """Return the path of a layer; "(model)" for the root, whose path is empty."""

@@ -23,8 +23,6 @@ from .roofline_points import Point, Points, read_points
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["roofline"]
-
 #: The space between a dot and its number, in points.
 _BESIDE = 2
 #: The area of a dot, in square points: for a layer without time, and the area added for a layer with all of the time.

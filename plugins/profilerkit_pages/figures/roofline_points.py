@@ -12,8 +12,6 @@ from .reading import require_column, require_layers
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["Point", "Points", "read_points"]
-
 
 class Point(NamedTuple):
     """A layer with its own work in a forward pass, without the layers inside."""

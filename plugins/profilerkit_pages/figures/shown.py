@@ -9,8 +9,6 @@ from typing import Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as PlainFigure
 
-__all__ = ["Figure"]
-
 #: Pixels drawn for each pixel that a notebook shows, so that text is sharp on every screen.
 _SHARPNESS = 2
 

@@ -82,13 +82,8 @@ def _read_small_floats(config: _Config) -> WeightFormat:
     return {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)]
 
 
-def _read_higgs(config: _Config) -> WeightFormat:
-    return _make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF)
-
-
-def _read_metal(config: _Config) -> WeightFormat:
-    """Return the format for Apple's GPUs, in which a group has a scale and a bias."""
-    return _make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF)
+def _read_groups(config: _Config, name: str, usual_group: int, scale_bits: int) -> WeightFormat:
+    return _make_grouped(name, int(config.get("bits", 4)), int(config.get("group_size", usual_group)), scale_bits)
 
 
 # Methods with formats by layer ----------------------------------------------------------------------------------------
@@ -259,8 +254,8 @@ METHODS: Mapping[str, Callable[[_Config], WeightFormat | Iterable[Rule]]] = {
     "nvfp4": lambda config: _NVFP4,
     **dict.fromkeys(("bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"), _read_bitsandbytes),
     **dict.fromkeys(("fouroversix", "fp_quant"), _read_small_floats),
-    "higgs": _read_higgs,
-    "metal": _read_metal,
+    "higgs": lambda config: _read_groups(config, "higgs", 256, _HALF),
+    "metal": lambda config: _read_groups(config, "affine", 64, 2 * _HALF),  # of Apple's GPUs: with a scale and a bias
     "quanto": _read_quanto,
     "torchao": _read_torchao,
     **dict.fromkeys(("auto-round", "awq", "gptq"), _list_integers),

@@ -174,17 +174,14 @@ class Estimator:
         return count / bandwidth if bandwidth else 0.0
 
 
-def average(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Return the mean of estimates of one tier; None for none, or if a lower end is not known."""
-    every = list(estimates)
-    value, low, high = (_average([getattr(one, name) for one in every]) for name in ("value", "low", "high"))
-    return None if low is None else Estimate(value, low, high, every[0].tier)
+def average(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean of estimates of one tier; an end that one of them lacks is not known."""
 
+    def find_mean(name: str) -> float | None:
+        numbers = [getattr(estimate, name) for estimate in estimates]
+        return None if None in numbers else sum(numbers) / len(numbers)
 
-def _average(numbers: Sequence[float | None]) -> float | None:
-    """Return the mean of numbers; None for none, or if one is not known."""
-    present = [number for number in numbers if number is not None]
-    return sum(present) / len(present) if present and len(present) == len(numbers) else None
+    return Estimate(find_mean("value"), find_mean("low"), find_mean("high"), estimates[0].tier)
 
 
 def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | None:

@@ -162,8 +162,8 @@ class _Decoding(NamedTuple):
             return None
         if self.cost.estimator is None or self.speculation.draft_tokens:
             return Estimate(None, bound, None, self.cost.tier)
-        estimates = [self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1)]
-        return average(estimate for estimate in estimates if estimate is not None)
+        estimates = (self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1))
+        return average([estimate for estimate in estimates if estimate is not None])
 
 
 def _spread_indices(count: int) -> list[int]:

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["MeasuredRates"]
-
 #: The width of the regression's weights, in factors of two of a size.
 _WIDTH = 1.0
 #: How far slopes are drawn to zero.

@@ -17,8 +17,6 @@ from profilerkit.process.cached import cached_property
 if TYPE_CHECKING:
     from .measured_rates import MeasuredRates
 
-__all__ = ["EfficiencyTable", "Point"]
-
 
 @dataclass(frozen=True, slots=True)
 class Point:
