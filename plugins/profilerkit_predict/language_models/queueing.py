@@ -106,7 +106,7 @@ class Arrivals:
 
     Attributes:
         rate: Requests in a second, of all replicas.
-        load: The share of the time that a replica spends on prompts.
+        load: The share of the time that a replica spends on prompts, which its drafters read too.
         wait: The mean seconds that a prompt waits; None if more arrive than can be served.
         first_token: The mean seconds until the first token: wait and prefill; None as above.
         sequences: How many sequences are decoded at the same time, at least; None as above.
@@ -124,20 +124,27 @@ class Arrivals:
 
 
 def predict_arrivals(
-    rate: float, prefill: float, new: int, decode: Callable[[int], float | None], most_sequences: int, replicas: int
+    rate: float,
+    prefill: float,
+    new: int,
+    decode: Callable[[int], float | None],
+    most_sequences: int,
+    replicas: int,
+    drafting: float = 0.0,
 ) -> Arrivals | None:
     """Return the waiting times of requests at a rate: a queue with random arrivals and one service time for all.
 
-    The mean wait is Pollaczek and Khinchine's for such a queue (M/D/1), ``load * prefill / (2 * (1 - load))``.
+    The mean wait is Pollaczek and Khinchine's for such a queue (M/D/1), ``load * service / (2 * (1 - load))``.
     The rest of the time decodes: with ``b`` sequences each of which gets ``new - 1`` later tokens, as many requests end
     as arrive if ``rate * (new - 1) * decode(b) = b * (1 - load)``.
 
-    ``prefill`` is the seconds of a prompt. ``decode`` returns the seconds of a later token of each of so many sequences
-    of a replica, or None if they are not known; ``most_sequences`` fit in a replica. Replicas share requests evenly.
+    The service is ``prefill``, the seconds of a prompt, and ``drafting``, those of the drafters that read it after its
+    first token. ``decode`` returns the seconds of a later token of each of so many sequences of a replica, or None if
+    they are not known; ``most_sequences`` fit in a replica. Replicas share requests evenly.
     """
-    replica_rate = rate / replicas
+    replica_rate, service = rate / replicas, prefill + drafting
     later = new - 1
-    load = replica_rate * prefill
+    load = replica_rate * service
     if later and decode(1) is None:
         return None
 
@@ -148,10 +155,10 @@ def predict_arrivals(
     def keeps_up(sequences: int) -> bool:
         return replica_rate * find_decode_seconds(sequences) <= sequences * (1 - load)
 
-    most_requests = replicas / (prefill + find_decode_seconds(most_sequences) / most_sequences)
+    most_requests = replicas / (service + find_decode_seconds(most_sequences) / most_sequences)
     if load >= 1 or not keeps_up(most_sequences):
         return Arrivals(rate, load, None, None, None, None, most_requests)
     sequences = 1 + bisect_left(range(1, most_sequences + 1), True, key=keeps_up)  # the fewest that keep up
-    wait = load * prefill / (2 * (1 - load))
+    wait = load * service / (2 * (1 - load))
     per_token = (decode(sequences) or 0.0) / (1 - load) if later else None
     return Arrivals(rate, load, wait, wait + prefill, sequences * replicas, per_token, most_requests)

@@ -210,11 +210,16 @@ def _predict_arrivals(
     largest = fits[0].largest_batch if fits else None
     if request.rate is None or prefill is None or not largest:
         return None
+    draft = None
+    if speculation is not None and request.new > 1:
+        draft = speculation.draft_prompts(replicas, request.prompt - shared, shared)
 
     def decode(sequences: int) -> float | None:
         return average_later_token(cost, sequences * replicas, request.prompt, request.new, speculation)
 
-    return predict_arrivals(request.rate, prefill, request.new, decode, max(largest // replicas, 1), replicas)
+    drafting = 0.0 if draft is None else draft.seconds or 0.0
+    most = max(largest // replicas, 1)
+    return predict_arrivals(request.rate, prefill, request.new, decode, most, replicas, drafting)
 
 
 def _name_weights(cost: StepCost) -> str:

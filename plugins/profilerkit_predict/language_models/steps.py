@@ -72,7 +72,7 @@ class Step:
 
     @property
     def bytes(self) -> int:
-        """The bytes that must be moved: weights and cache."""
+        """The bytes that must be moved: the weights of one replica, and the cache of all sequences."""
         return self.weight_bytes + self.cache_read_bytes + self.cache_write_bytes
 
     @property

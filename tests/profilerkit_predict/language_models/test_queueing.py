@@ -14,6 +14,7 @@ from profilerkit_predict.language_models.layout import read_layout
 from profilerkit_predict.language_models.queueing import RATE, predict_arrivals, predict_burst
 from profilerkit_predict.language_models.report import Request, make_report
 from profilerkit_predict.language_models.report_tables import _list_arrival_rows
+from profilerkit_predict.language_models.speculation import Speculation
 from profilerkit_predict.language_models.steps import Piece
 
 COST: Any = StepCost(toy_facts(), DEVICE)
@@ -78,6 +79,17 @@ def test_the_mean_wait_is_that_of_a_queue_with_one_time_of_service(
     assert arrivals.sequences == sequences
     assert arrivals.per_token == pytest.approx(decode(sequences) / (1 - load))
     assert arrivals.most_requests == pytest.approx(1 / (0.1 + 20 * 0.11 / 100))
+
+
+def test_drafters_read_a_prompt_after_its_first_token() -> None:
+    """A prefill takes 0.1 s and drafting 0.05 s: 2 requests in a second take 30 % of the time."""
+    arrivals: Any = predict_arrivals(2, 0.1, 21, decode, 100, 1, drafting=0.05)
+    wait = 0.3 * 0.15 / (2 * 0.7)
+    assert (arrivals.load, arrivals.wait) == (pytest.approx(0.3), pytest.approx(wait))
+    assert arrivals.first_token == pytest.approx(wait + 0.1)
+    assert arrivals.most_requests == pytest.approx(1 / (0.15 + 20 * 0.11 / 100))
+    drafted = make_report(COST, Request(16, 4, 8192, 0.1, 2.0), (1,), Speculation(2, 0.5, COST))
+    assert drafted.serving[0].arrivals.load == pytest.approx(2 * 2 * COST(1, 16).seconds)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("rate", [9, 10, 20])
