@@ -61,15 +61,17 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     They are the layers at this depth of both trees; for None and negative depths, layers that are innermost in a model.
     """
     rows = comparison.layers()
-    is_of_innermost = depth is None or depth < 0
-    level = 0 if is_of_innermost else min(depth or 0, find_deepest(rows))
+    level = None if depth is None or depth < 0 else min(depth, find_deepest(rows))
     references, others = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
     pairs = []
     for row in rows:
         reference = {} if row["change"] == "added" else references[row["path"]]
         other = {} if row["other_path"] is None else others[row["other_path"]]
-        is_innermost_in_one = any(side and is_innermost(side, by) for side in (reference, other))
-        if is_innermost_in_one if is_of_innermost else row["depth"] == level:
+        if level is None:
+            is_drawn = any(side and is_innermost(side, by) for side in (reference, other))
+        else:
+            is_drawn = row["depth"] == level
+        if is_drawn:
             pairs.append(LayerPair(_label_pair(row), reference.get(by), other.get(by)))
     return sorted(pairs, key=lambda pair: -max(pair.reference or 0, pair.other or 0))[:top]
 

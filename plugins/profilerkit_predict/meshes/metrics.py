@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import ModelTrace, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend
@@ -57,9 +57,10 @@ class ComputeRank(ProfilerFunction):
         """
         step: RankTrace = backend.step  # type: ignore[attr-defined]
         trace = training_trace
-        state = _find_state(backend, model, step, optimizer)
+        question = _OptimizerQuestion(backend, model, step, optimizer)
+        state = question.find_state()
         memory = find_step_memory(trace, state, optimizer, backend)
-        peak, unknown_state = _divide_peak(backend, model, step, optimizer, state)
+        peak, unknown_state = question.divide_peak(state)
         missing = tuple(f"{name} ({format_count(calls, 'call')})" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
@@ -76,48 +77,55 @@ class ComputeRank(ProfilerFunction):
         }
 
 
-def _find_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any) -> OptimizerBytes | str:
-    """Return the bytes of the optimizer's state for its weights, or the reason why they are not known."""
-    share = step.optimizer_share
-    if share is None or optimizer is None:
-        return find_optimizer_bytes(backend, model, step.trace, optimizer)
-    partitions = replace(step.trace, layers=(LayerRecord("", "partitions", 0, share.weights),))
-    state = find_optimizer_bytes(backend, model, partitions, optimizer)
-    if isinstance(state, str):
-        return state
-    return state._replace(state=state.state + share.copy_bytes, update=state.update + share.update_bytes)
+class _OptimizerQuestion(NamedTuple):
+    """Asks a backend how many bytes the optimizer of a rank keeps, for all of its weights or for some."""
 
+    backend: Backend
+    model: Any
+    step: RankTrace
+    optimizer: Any
 
-def _divide_peak(
-    backend: Backend, model: Any, step: RankTrace, optimizer: Any, state: OptimizerBytes | str
-) -> tuple[Mapping[Purpose, int], tuple[str, ...]]:
-    """Return the bytes at the peak by purpose, and the unknown parts of the optimizer's state."""
-    if isinstance(state, str):
-        return find_peak(step, 0, {}), (state,)
-    states = {"": state.state}
-    if step.optimizer_share is None:
-        states = _divide_state(backend, model, step, optimizer, state.state)
-    return find_peak(step, state.update, states), (state.missing,) if state.missing else ()
+    def find_bytes(self, *layers: LayerRecord) -> OptimizerBytes | str:
+        """Return the bytes for the weights of layers, or the reason why they are not known."""
+        return find_optimizer_bytes(self.backend, self.model, replace(self.step.trace, layers=layers), self.optimizer)
 
+    def find_state(self) -> OptimizerBytes | str:
+        """Return the bytes for all weights of the rank, or for the partitions that the optimizer updates instead."""
+        share = self.step.optimizer_share
+        if share is None or self.optimizer is None:
+            return self.find_bytes(*self.step.trace.layers)
+        state = self.find_bytes(LayerRecord("", "partitions", 0, share.weights))
+        if isinstance(state, str):
+            return state
+        return state._replace(state=state.state + share.copy_bytes, update=state.update + share.update_bytes)
 
-def _divide_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any, whole: int) -> dict[str, int]:
-    """Return the bytes of the optimizer's state by layer; all of them for the model itself if layers do not tell.
+    def divide_peak(self, state: OptimizerBytes | str) -> tuple[Mapping[Purpose, int], tuple[str, ...]]:
+        """Return the bytes at the peak by purpose, and the unknown parts of the optimizer's state."""
+        if isinstance(state, str):
+            return find_peak(self.step, 0, {}), (state,)
+        states = {"": state.state}
+        if self.step.optimizer_share is None:
+            states = self._divide_state(state.state)
+        return find_peak(self.step, state.update, states), (state.missing,) if state.missing else ()
 
-    A weight that several layers have counts for the first.
-    """
-    states: dict[str, int] = {}
-    by_look: dict[tuple[Any, ...], OptimizerBytes | str] = {}  # layers that look alike are asked for once
-    owners = {weight.identity: layer.path for layer in reversed(step.trace.layers) for weight in layer.parameters}
-    for layer in step.trace.layers:
-        weights = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
-        look = tuple((weight.shape, weight.count, weight.dtype, weight.trainable) for weight in weights)
-        if look not in by_look:
-            alone = replace(step.trace, layers=(LayerRecord("", layer.type, 0, weights),))
-            by_look[look] = find_optimizer_bytes(backend, model, alone, optimizer)
-        state = by_look[look]
-        if isinstance(state, OptimizerBytes) and state.state:
-            states[layer.path] = state.state
-    return states if sum(states.values()) == whole else {"": whole}
+    def _divide_state(self, whole: int) -> dict[str, int]:
+        """Return the bytes of the optimizer's state by layer; all of them for the model if layers do not tell.
+
+        A weight that several layers have counts for the first.
+        """
+        states: dict[str, int] = {}
+        by_look: dict[tuple[Any, ...], OptimizerBytes | str] = {}  # layers that look alike are asked for once
+        layers = self.step.trace.layers
+        owners = {weight.identity: layer.path for layer in reversed(layers) for weight in layer.parameters}
+        for layer in layers:
+            weights = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
+            look = tuple((weight.shape, weight.count, weight.dtype, weight.trainable) for weight in weights)
+            if look not in by_look:
+                by_look[look] = self.find_bytes(LayerRecord("", layer.type, 0, weights))
+            state = by_look[look]
+            if isinstance(state, OptimizerBytes) and state.state:
+                states[layer.path] = state.state
+        return states if sum(states.values()) == whole else {"": whole}
 
 
 def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:
