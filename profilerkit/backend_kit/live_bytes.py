@@ -53,82 +53,73 @@ def live_bytes(
         ValueError: A step reads, shares or reuses a value that is neither an input nor created by an earlier step, or a
             span is not within the steps or the span around it.
     """
-    buffers = _Buffers(steps, input_sizes, frozenset(kept), _list_innermost(spans, len(steps)))
+    buffers, extents = _find_buffers(steps, input_sizes, frozenset(kept), _list_innermost(spans, len(steps)))
     alive, totals = sum(input_sizes.values()), []
-    ending = defaultdict[int, set[int]](set)  # by the index of a step, the buffers that are freed after it
+    ending = defaultdict[int, set[_Buffer]](set)  # by the index of a step, the buffers that are freed after it
     for index, step in enumerate(steps):
         for value, size in step.makes:
             if value in step.aliases:
                 continue
-            reused = buffers.find_reusable(step.reuses, size, ending[index], index)
+            fitting = (buffers[source] for source in step.reuses if extents[source] == size)
+            reused = next((buffer for buffer in fitting if buffer in ending[index]), None)
+            buffer = buffers[value]
             if reused is None:
                 alive += size
             else:
                 ending[index].remove(reused)  # no other output takes it
-                buffers.size[value] = buffers.size[reused]
-            last = buffers.last[value]
-            if last < len(steps):
-                ending[last].add(value)
+                buffer.size = reused.size
+            if buffer.last < len(steps):
+                ending[buffer.last].add(buffer)
         totals.append(alive + step.scratch)
         for buffer in ending[index]:
-            alive -= buffers.size[buffer]
+            alive -= buffer.size
     return tuple(totals)
 
 
-class _Buffers:
-    """The buffer of each value, named after the first value in it, with its bytes and the last step that needs it."""
+@dataclass(eq=False, slots=True)
+class _Buffer:
+    """Bytes that one or several values share.
 
-    def __init__(
-        self,
-        steps: Sequence[Step],
-        input_sizes: Mapping[int, int],
-        kept: frozenset[int],
-        spans: Sequence[_Span | None],
-    ) -> None:
-        self._of: dict[int, int] = dict(zip(input_sizes, input_sizes, strict=True))
-        self.size: dict[int, int] = dict(input_sizes)
-        self.last: dict[int, int] = dict.fromkeys(input_sizes, len(steps))
-        #: Bytes of each value: fewer than its buffer's for a slice.
-        self._extent: dict[int, int] = dict(input_sizes)
-        #: The step that creates each value; -1 for inputs.
-        self._created: dict[int, int] = dict.fromkeys(input_sizes, -1)
-        for index, step in enumerate(steps):
-            self._read(step.reads, index, spans[index])
-            for value, source in step.aliases.items():
-                buffer = self._buffer(source, index)
-                self._of[value] = buffer
-                self._extent[value] = self.size[buffer]
-                self.last[buffer] = max(self.last[buffer], len(steps) if value in kept else index)
-            for value, size in step.makes:
-                self._extent[value] = size
-                if value not in step.aliases:
-                    self._of[value] = value
-                    self.size[value] = size
-                    self._created[value] = index
-                    self.last[value] = len(steps) if value in kept else index
+    Attributes:
+        size: How many they are.
+        created: The step that creates them; -1 for inputs.
+        last: The last step that needs them; the number of all steps if they live to the end.
+    """
 
-    def _read(self, values: Iterable[int], index: int, span: _Span | None) -> None:
-        """Note that a step in a span needs the buffers of some values."""
-        for value in values:
-            buffer = self._buffer(value, index)
-            self.last[buffer] = max(self.last[buffer], _find_last_need(self._created[buffer], index, span))
+    size: int
+    created: int
+    last: int
 
-    def find_reusable(self, values: Iterable[int], size: int, ending: set[int], index: int) -> int | None:
-        """Return the buffer of the first of some values that has a size and ends with step ``index``; None for none."""
-        for value in values:
-            buffer = self._buffer(value, index)
-            if self._extent[value] == size and buffer in ending:
-                return buffer
-        return None
 
-    def _buffer(self, value: int, index: int) -> int:
-        buffer = self._of.get(value)
-        if buffer is None:
-            raise ValueError(
-                f"step {index} needs value {value}, which is neither given nor made by an earlier step; "
-                "add it to given, or put the step that makes it first"
-            )
-        return buffer
+def _find_buffers(
+    steps: Sequence[Step], input_sizes: Mapping[int, int], kept: frozenset[int], spans: Sequence[_Span | None]
+) -> tuple[dict[int, _Buffer], dict[int, int]]:
+    """Return the buffer of each value, and the bytes of the value itself: fewer than its buffer's for a slice."""
+    end = len(steps)
+    buffers = {value: _Buffer(size, -1, end) for value, size in input_sizes.items()}
+    extents = dict(input_sizes)
+    for index, (step, span) in enumerate(zip(steps, spans, strict=True)):
+        for value in (*step.reuses, *step.reads):
+            buffer = _get_buffer(buffers, value, index)
+            buffer.last = max(buffer.last, _find_last_need(buffer.created, index, span))
+        for value, source in step.aliases.items():
+            buffer = buffers[value] = _get_buffer(buffers, source, index)
+            extents[value] = buffer.size
+            buffer.last = max(buffer.last, end if value in kept else index)
+        for value, size in step.makes:
+            extents[value] = size
+            if value not in step.aliases:
+                buffers[value] = _Buffer(size, index, end if value in kept else index)
+    return buffers, extents
+
+
+def _get_buffer(buffers: Mapping[int, _Buffer], value: int, index: int) -> _Buffer:
+    if value not in buffers:
+        raise ValueError(
+            f"step {index} needs value {value}, which is neither given nor made by an earlier step; "
+            "add it to given, or put the step that makes it first"
+        )
+    return buffers[value]
 
 
 @dataclass(frozen=True, slots=True)
