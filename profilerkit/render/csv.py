@@ -15,6 +15,12 @@ from ..times.measurement import Measurement
 
 __all__ = ["is_formula", "render", "render_layers", "write_csv"]
 
+#: The columns of the table of metrics, in their order.
+_COLUMNS = (
+    *("model", "backend", "metric", "value", "unit", "low", "high", "interval", "enhancement"),
+    *("completeness", "missing"),
+)
+
 
 def render(result: Report | Comparison) -> str:
     """Return a row for each metric of each model.
@@ -36,12 +42,6 @@ def render_layers(result: Report | Comparison) -> str:
     rows = [{"model": report.name, **row} for report in result.reports for row in report.layerwise]
     columns = dict.fromkeys(name for row in rows for name in row)
     return write_csv(columns or ["model"], rows)
-
-
-_COLUMNS = (
-    *("model", "backend", "metric", "value", "unit", "low", "high", "interval", "enhancement"),
-    *("completeness", "missing"),
-)
 
 
 def _list_cells(record: StatusRecord) -> dict[str, Any]:

@@ -51,19 +51,13 @@ def render(
     See `Selection` for the options. ``color`` adds the escape sequences of a terminal,
     ``advice`` adds sentences about conspicuous costs.
     """
-    return to_text(summarize(result, details, depth, top, changes, advice), color=color)
-
-
-def summarize(
-    result: Report | Comparison,
-    details: bool = False,
-    depth: int | None = None,
-    top: int | None = None,
-    changes: bool = False,
-    advice: bool = True,
-) -> RenderableType:
-    """Return the content of `render` as a renderable of rich."""
     selection = Selection(details, depth, top, changes)
+    return to_text(summarize(result, selection, advice), color=color)
+
+
+def summarize(result: Report | Comparison, selection: Selection | None = None, advice: bool = True) -> RenderableType:
+    """Return the content of `render` as a renderable of rich."""
+    selection = selection or Selection()
     if isinstance(result, Comparison):
         table, notes, *rest = parts(result, selection)
         changed = () if _has_layers(rest) else list_changed_layers(result, _CHANGED)
