@@ -57,8 +57,10 @@ def count_samples(
     ``listed`` is how many tensors the list has that the model takes, if it takes one: images, for example.
     """
     for path, taken in _list_calls(trace):
-        if path in layouts and taken and _is_telling(layouts[path], taken[0].shape, shapes):
-            return _count_samples_of_layer(layouts[path], taken, shapes, listed)
+        if path in layouts and taken:
+            call = _Call(layouts[path], taken, shapes)
+            if call.decides():
+                return call.count_samples(listed)
     return None
 
 
@@ -70,63 +72,70 @@ def _list_calls(trace: ModelTrace) -> Iterator[tuple[str, Sequence[TensorInfo]]]
             yield key[0], taken[key]
 
 
-def _is_telling(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
-    """Return whether a layer with this layout, called with this shape, decides what the inputs are.
+class _Call(NamedTuple):
+    """A call of a layer: its input layout, its inputs, and the shapes of the inputs of the model."""
 
-    A layer that shows only single samples decides nothing if an input has more dimensions than its sample: its vector
-    may be shared by all samples of that input, such as the time step of a denoiser.
-    """
-    if not layout.only_single:
-        return True
-    if any(len(source) > layout.rank for source in shapes):
-        return False
-    return len(taken) <= layout.rank or _is_batch_of_one(layout, taken, shapes)
+    layout: InputLayout
+    inputs: Sequence[TensorInfo]
+    shapes: Collection[Shape]
 
+    @property
+    def shape(self) -> Shape:
+        """The shape of its first input."""
+        return self.inputs[0].shape
 
-def _count_samples_of_layer(
-    layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape], listed: int
-) -> int | None:
-    """Return the number of samples by the input of a layer; None if this was not made of the model's inputs."""
-    shape = taken[0].shape
-    if _is_batch_of_one(layout, shape, shapes):  # of each tensor of a list in turn, if the model takes one
-        return listed if sum(len(source) == layout.rank for source in shapes) == listed else 1
-    if _is_batch_of_list(layout, shape, shapes):
-        return shape[0]
-    if not _is_from_input(layout, taken, shapes):
-        return None
-    return 1 if len(shape) == layout.rank else shape[layout.batch]
+    def decides(self) -> bool:
+        """Return whether it decides what the inputs of the model are.
 
+        A layer that shows only single samples decides nothing if an input has more dimensions than its sample: its
+        vector may be shared by all samples of that input, such as the time step of a denoiser.
+        """
+        if not self.layout.only_single:
+            return True
+        if any(len(source) > self.layout.rank for source in self.shapes):
+            return False
+        return len(self.shape) <= self.layout.rank or self._takes_batch_of_one()
 
-def _is_from_input(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[Shape]) -> bool:
-    """Return whether an input of the model has the dimensions of a layer's input, except for the features."""
-    shape = taken[0].shape
-    rank = len(shape)
-    if not layout.is_sequence:
-        return any(len(source) == rank and source[:1] == shape[:1] for source in shapes)
-    is_packed = any(len(tensor.shape) == 1 for tensor in taken[1:])  # sequences of all samples in one row
-    # Time and batch are dimensions of the input. The features are made in the model, and tokens have none.
-    return not is_packed and any(
-        len(source) in (rank, rank - 1) and source[: rank - 1] == shape[:-1] for source in shapes
-    )
+    def count_samples(self, listed: int) -> int | None:
+        """Return the number of samples by the input of the layer; None if this was not made of the model's inputs."""
+        if self._takes_batch_of_one():  # of each tensor of a list in turn, if the model takes one
+            return listed if sum(len(source) == self.layout.rank for source in self.shapes) == listed else 1
+        if self._takes_batch_of_list():
+            return self.shape[0]
+        if not self._takes_input():
+            return None
+        return 1 if len(self.shape) == self.layout.rank else self.shape[self.layout.batch]
 
+    def _takes_batch_of_one(self) -> bool:
+        """Return whether it takes a batch of one, which was made of an input that has fewer dimensions."""
+        if len(self.shape) <= self.layout.rank or self.shape[self.layout.batch] != 1:
+            return False
+        sizes = _drop_ones(self.shape)
+        return any(len(source) < len(self.shape) and _drop_ones(source) == sizes for source in self.shapes)
 
-def _is_batch_of_one(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
-    """Return whether a layer takes a batch of one, which was made of an input that has fewer dimensions."""
-    if len(taken) <= layout.rank or taken[layout.batch] != 1:
-        return False
-    return any(len(source) < len(taken) and _drop_ones(source) == _drop_ones(taken) for source in shapes)
+    def _takes_batch_of_list(self) -> bool:
+        """Return whether a convolution takes a batch with a place for each input that is one sample, of whatever size.
+
+        For example, the images of a list, (3, 480, 640) and (3, 600, 600), are scaled and joined to (2, 3, 800, 800).
+        """
+        rank = self.layout.rank
+        if self.layout.is_sequence or self.layout.only_single or len(self.shape) != rank + 1:
+            return False
+        number, channels = self.shape[:2]
+        singles = [source for source in self.shapes if len(source) == rank]
+        return len(singles) == number and all(source[0] == channels for source in singles)
+
+    def _takes_input(self) -> bool:
+        """Return whether an input of the model has the dimensions of the layer's input, except for the features."""
+        rank = len(self.shape)
+        if not self.layout.is_sequence:
+            return any(len(source) == rank and source[:1] == self.shape[:1] for source in self.shapes)
+        if any(len(tensor.shape) == 1 for tensor in self.inputs[1:]):  # sequences of all samples in one row
+            return False
+        # Time and batch are dimensions of the input. The features are made in the model, and tokens have none.
+        around = self.shape[:-1]
+        return any(len(source) in (rank, rank - 1) and source[: rank - 1] == around for source in self.shapes)
 
 
 def _drop_ones(shape: Shape) -> list[int]:
     return [size for size in shape if size != 1]
-
-
-def _is_batch_of_list(layout: InputLayout, taken: Shape, shapes: Collection[Shape]) -> bool:
-    """Return whether a convolution takes a batch with a place for each input that is one sample, of whatever size.
-
-    For example, the images of a list, (3, 480, 640) and (3, 600, 600), are scaled and joined to (2, 3, 800, 800).
-    """
-    if layout.is_sequence or layout.only_single or len(taken) != layout.rank + 1:
-        return False
-    singles = [shape for shape in shapes if len(shape) == layout.rank]
-    return len(singles) == taken[0] and all(shape[0] == taken[1] for shape in singles)
