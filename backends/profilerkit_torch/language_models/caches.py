@@ -20,7 +20,7 @@ from profilerkit_predict.language_models.records import LatentAttention
 from ..compat.modes import unseen_by_functions
 from ..model.attributes import EMPTY, read_slot
 from ..model.modules import list_modules, list_parameters
-from ..model.tensors import storage_key
+from ..model.storages import storage_key
 from .configurations import find_most_attended, find_number, find_text_configuration
 from .dtypes import choose_dtype
 

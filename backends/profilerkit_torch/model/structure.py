@@ -14,7 +14,8 @@ from profilerkit.process.contents import BYTES_OF, Contents, Identity
 from ..compat.modules import OF_STATE_DICTS
 from ..compat.tensors import count_writes
 from .modules import list_modules
-from .tensors import PLAIN_TYPES, read_bytes
+from .storages import read_bytes
+from .tensors import PLAIN_TYPES
 
 __all__ = ["read_structure"]
 

@@ -14,7 +14,8 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.observed_runs import MeasuredPeak
 
-from ..model.tensors import count_stored_bytes, has_storage
+from ..model.storages import has_storage
+from ..model.stored_numbers import count_stored_bytes
 from ..trace.live_bytes import LiveBytes, list_viewed_bytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import list_input_tensors

@@ -27,7 +27,8 @@ from ..compat.operators import read_schema
 from ..model.inventory import Inventory
 from ..model.keras_layers import adapt_to_keras
 from ..model.packed_weights import is_package, unpack
-from ..model.tensors import is_wrapper_class, list_wrapped, storage_key
+from ..model.storages import storage_key
+from ..model.tensors import is_wrapper_class, list_wrapped
 from ..model.wrapped import give_wrapper
 from ..trace.attempt import trace_pass
 from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..model.tensors import storage_key
+from ..model.storages import storage_key
 
 __all__ = ["ConcreteTensors", "Originals"]
 

@@ -17,7 +17,7 @@ import torch
 
 from ..compat.modes import disable_dispatch_modes
 from ..compat.tensors import FakeTensor, is_zerotensor
-from ..model.tensors import storage_key
+from ..model.storages import storage_key
 from ..untouched.write_guard import written_by
 from .kept_values import ConcreteTensors, Originals
 from .operator_facts import find_nature, tensors_among, tensors_in

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 
 from ..compat.tensors import find_storage, storage_address
-from ..model.tensors import PLAIN_TYPES, list_parts, list_wrapped, storage_key
+from ..model.storages import storage_key
+from ..model.stored_numbers import list_parts
+from ..model.tensors import PLAIN_TYPES, list_wrapped
 from ..model.weights import find_spans
 
 __all__ = ["INPUT", "LiveBytes", "list_viewed_bytes", "select_makers"]

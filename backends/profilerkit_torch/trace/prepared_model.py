@@ -13,7 +13,8 @@ from profilerkit import ModelInputs
 from ..costs import is_plain
 from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
-from ..model.tensors import PLAIN_TYPES, list_wrapped, storage_key
+from ..model.storages import storage_key
+from ..model.tensors import PLAIN_TYPES, list_wrapped
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT, list_viewed_bytes
 

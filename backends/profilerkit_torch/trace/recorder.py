@@ -20,7 +20,8 @@ from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mo
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
 from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
-from ..model.tensors import is_wrapper_class, storage_key
+from ..model.storages import storage_key
+from ..model.tensors import is_wrapper_class
 from ..untouched.write_guard import WriteGuard, may_write
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts

@@ -20,7 +20,8 @@ from profilerkit import ModelInputs
 from ..compat.modes import unseen_by_subclasses
 from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain
-from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, storage_key, view_like
+from ..model.storages import storage_key
+from ..model.tensors import PLAIN_TYPES, has_own_function, is_wrapper_class, view_like
 
 __all__ = ["FakeStandIns", "MetaStandIns", "StandIns"]
 

@@ -19,7 +19,9 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distin
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
-from ..model.tensors import PLAIN_TYPES, count_stored_bytes, list_with_values, storage_key
+from ..model.storages import storage_key
+from ..model.stored_numbers import count_stored_bytes
+from ..model.tensors import PLAIN_TYPES, list_with_values
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve, substitute

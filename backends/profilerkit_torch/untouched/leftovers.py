@@ -28,7 +28,7 @@ from profilerkit.process.restoring import call_each, restored
 from ..compat.tensors import TensorBase
 from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
-from ..model.tensors import storage_key
+from ..model.storages import storage_key
 from .holders import FUNCTION_CACHE, Holder
 from .surroundings import Surroundings
 

@@ -27,7 +27,8 @@ from ..compat.modules import replace_tensors
 from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
 from ..model.keras_layers import substitute_variables
-from ..model.tensors import has_storage, list_with_values
+from ..model.storages import has_storage
+from ..model.tensors import list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
 from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, note_states

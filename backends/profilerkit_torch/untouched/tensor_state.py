@@ -16,7 +16,9 @@ from profilerkit.process.restoring import Step, call_each, for_each
 from ..compat.autograd import set_version
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from ..compat.tensors import count_writes, is_view
-from ..model.tensors import PLAIN_TYPES, SPARSE_PARTS, has_storage, have_graphs, identify_elements, list_with_values
+from ..model.storages import has_storage, identify_elements
+from ..model.stored_numbers import SPARSE_PARTS
+from ..model.tensors import PLAIN_TYPES, have_graphs, list_with_values
 
 __all__ = [
     "KeptValue",

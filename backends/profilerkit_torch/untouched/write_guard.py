@@ -12,7 +12,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat.modes import WatchingMode, disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, read_schema
-from ..model.tensors import has_storage, storage_key
+from ..model.storages import has_storage, storage_key
 from .tensor_state import KeptValue, KeptVersion, list_versions, restore_versions, write_back, write_back_alone
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
