@@ -16,7 +16,8 @@ from profilerkit.trace.observed_runs import MeasuredPeak
 
 from ..model.storages import has_storage
 from ..model.stored_numbers import count_stored_bytes
-from ..trace.live_bytes import LiveBytes, list_viewed_bytes
+from ..trace.live_bytes import LiveBytes
+from ..trace.viewed_bytes import list_viewed_bytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import list_input_tensors
 from .devices import memory_reader, resolve_device

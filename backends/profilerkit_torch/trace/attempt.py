@@ -16,7 +16,8 @@ from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.records import ModelTrace
 
 from ..model.inventory import Inventory, is_lazy
-from ..untouched.leftovers import clear_frames, remove_leftovers, without_frames
+from ..untouched.error_frames import clear_frames, without_frames
+from ..untouched.leftovers import remove_leftovers
 from ..untouched.surroundings import Surroundings
 from .pass_errors import LeftBehindError, UnansweredError
 from .questions import has_type_question

@@ -77,6 +77,10 @@ class KnownValues:
         self._make_concrete(tensor)
         return self.concrete.find(tensor)
 
+    def may_know(self, value: Any) -> bool:
+        """Return whether a value is a stand-in that has a concrete tensor, or an original to make it of."""
+        return id(value) in self.concrete.by_id or id(value) in self.originals.by_id
+
     def is_overwritten(self, tensor: torch.Tensor) -> bool:
         """Return whether a real tensor was written to with values that are unknown: it has others than in a run."""
         return bool(self._overwritten) and not self.stands_in(tensor) and storage_key(tensor) in self._overwritten

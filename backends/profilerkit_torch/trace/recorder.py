@@ -99,8 +99,6 @@ class Recorder(WatchingMode, PassRecord):
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: Refusal | None = None
         self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
-        self._concrete = self.values.concrete
-        self._originals = self.values.originals
         self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
         self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self.miss_origin)
         #: Makes the mode that is active while the model's code runs, and that answers its questions about stand-ins.
@@ -184,16 +182,16 @@ class Recorder(WatchingMode, PassRecord):
         if not signature.are_known:
             self.origins.check(*call)
         result = plan.replay(call.args)
-        if plan.has_values or (plan.is_in_place and self._concrete.storages) or self._may_be_known(call.args[0]):
+        if (
+            plan.has_values
+            or (plan.is_in_place and self.values.concrete.storages)
+            or self.values.may_know(call.args[0])
+        ):
             self.values.follow(*call, result)
         if not signature.are_known:
             self.origins.renew()
         self._record_run(plan, result, call, select_makers(signature.makers, len(self.operators)))
         return result
-
-    def _may_be_known(self, argument: Any) -> bool:
-        """Return whether an argument is a tensor without values that has a concrete one, or stands in for one."""
-        return id(argument) in self._concrete.by_id or id(argument) in self._originals.by_id
 
     # Operators that are not remembered --------------------------------------------------------------------------------
 
@@ -254,7 +252,7 @@ class Recorder(WatchingMode, PassRecord):
     def _run_view(self, call: OperatorCall) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
         result = call.run()
-        if call.args and self._may_be_known(call.args[0]):
+        if call.args and self.values.may_know(call.args[0]):
             self.values.follow(*call, result)
         new = [tensor for tensor in tensors_in(result) if self.live.add(tensor)]
         if new:

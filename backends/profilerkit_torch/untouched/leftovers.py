@@ -8,37 +8,30 @@ before the pass. If none is alive, which is nearly always so, it searches nothin
 from __future__ import annotations
 
 import gc
-import traceback
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import compress
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn.modules import module as torch_module
 
 from profilerkit import ModelInputs
-from profilerkit.error_text import list_causes
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.containers import CONTAINERS
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.tensors import TensorBase
 from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
 from ..model.storages import storage_key
-from .holders import FUNCTION_CACHE, Holder
+from .holders import Holder
 from .surroundings import Surroundings
+from .unknown_caches import forget_in_caches
 
 __all__ = [
-    "clear_frames",
-    "forget_in_caches",
     "outside_restored",
     "remove_leftovers",
     "tensors_alive",
-    "without_frames",
 ]
 
 
@@ -139,115 +132,3 @@ def _restore_tensors(holder: Holder) -> None:
     reached = list_reachable([value for _, value in holder.list_changes()])
     if any(isinstance(value, torch.Tensor) for value in reached):
         holder.restore()
-
-
-# Caches that were not noted before: found by the references to the tensors in them ------------------------------------
-
-
-#: How many levels of references are followed: a tensor in a tuple in a tuple in a list is three away from it.
-_LEVELS = 4
-
-
-def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
-    """Take tensors out of functions' caches and out of the containers that hold them; return the names of containers.
-
-    The cache of a function computes lost results again. The earlier contents of a container are unknown: the tensors,
-    and the tuples with them, are only removed. A namespace is no cache: a module, a class or an object keeps its named
-    values.
-    """
-    containers, unwanted = _search_holders(tensors)
-    namespaces = _find_namespaces([container for container in containers if isinstance(container, dict)])
-    caches = [container for container in containers if id(container) not in namespaces]
-    for cache in caches:
-        _remove(cache, unwanted.keys())
-    return [f"a {type(cache).__name__}" for cache in caches]
-
-
-def _search_holders(tensors: list[torch.Tensor]) -> tuple[list[Any], dict[int, Any]]:
-    """Return the containers that hold tensors, each with the ids of these tensors, or of tuples around them.
-
-    The search goes outward from the tensors, and only through tuples. Caches of functions are emptied as soon as they
-    are found: otherwise their internal containers would be taken for the user's.
-    """
-    unwanted: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
-    containers: dict[int, Any] = {}
-    ours = {id(tensors), id(unwanted), id(containers)}  # they refer to the tensors too, and the search meets them
-    level: list[Any] = list(tensors)
-    for _ in range(_LEVELS):
-        if not level:
-            break
-        referrers = gc.get_referrers(*level)
-        ours |= {id(level), id(referrers)}
-        level = []
-        for holder in referrers:
-            if isinstance(holder, FUNCTION_CACHE):
-                holder.cache_clear()
-            elif isinstance(holder, tuple):
-                unwanted[id(holder)] = holder
-                level.append(holder)
-            elif isinstance(holder, CONTAINERS) and id(holder) not in ours:
-                containers[id(holder)] = holder
-    return list(containers.values()), unwanted
-
-
-def _find_namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
-    """Return the ids of the dicts in which something keeps its names: a module, a class or any object.
-
-    All are searched for at once: each search goes through the memory.
-    """
-    namespaces = {id(namespace) for namespace in dicts if "__builtins__" in namespace}
-    owners = gc.get_referrers(*dicts) if dicts else []
-    for owner in owners:
-        namespaces.add(id(getattr(owner, "__dict__", None)))
-        if isinstance(owner, type):  # the ``__dict__`` of a class is a view of the dict, with another id
-            namespaces |= {id(namespace) for namespace in dicts if namespace.keys() == owner.__dict__.keys()}
-    return namespaces
-
-
-def _remove(container: Any, unwanted: Container[int]) -> None:
-    """Take the values with these ids out of a container, which stays the same object."""
-    if isinstance(container, dict):
-        for key in [key for key, value in container.items() if id(value) in unwanted]:
-            dict.pop(container, key)  # not the method of a subclass
-    elif isinstance(container, set):
-        for value in [value for value in container if id(value) in unwanted]:
-            container.discard(value)
-    else:
-        kept = [value for value in container if id(value) not in unwanted]
-        container.clear()
-        container.extend(kept)
-
-
-# The frames of an error that a pass has raised: they hold tensors for as long as somebody keeps it --------------------
-
-
-def without_frames(error: Exception) -> Exception:
-    """Return an error that has let go of its frames."""
-    for link in list_causes(error):
-        link.__traceback__ = None
-    return error
-
-
-def clear_frames(error: Exception) -> None:
-    """Clear the local variables of an error's frames; its traceback stays to be read.
-
-    Else all tensors there would be searched for as leftovers, and be alive for as long as somebody keeps the error.
-    """
-    for link in list_causes(error):
-        _empty_cells_of_calls(link)
-        traceback.clear_frames(link.__traceback__)
-
-
-def _empty_cells_of_calls(error: BaseException) -> None:
-    """Empty the cells in which torch's call of a module has its arguments: a frame that is cleared keeps its function.
-
-    That is the function inside ``nn.Module._call_impl``. Its call is over when it has raised, and nobody else has these
-    cells.
-    """
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_globals is not vars(torch_module) or not frame.f_code.co_freevars:
-            continue
-        for function in gc.get_referents(frame):
-            if type(function) is FunctionType and function.__code__ is frame.f_code:
-                for cell in function.__closure__ or ():
-                    del cell.cell_contents

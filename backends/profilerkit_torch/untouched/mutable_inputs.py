@@ -15,7 +15,8 @@ from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import list_reachable
 from ..model.tensors import has_graph, list_aliases, list_data_aliases, view_like
 from .snapshots import SlotsSnapshot, note_states
-from .tensor_state import note_marks, note_tensors
+from .tensor_marks import note_marks
+from .tensor_state import note_tensors
 
 __all__ = ["InputObjects", "list_input_tensors", "on_device"]
 

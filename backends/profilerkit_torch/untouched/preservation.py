@@ -32,7 +32,8 @@ from ..model.tensors import list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
 from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, note_states
-from .tensor_state import KeptValue, list_versions, note_marks, note_sizes, note_tensors, restore_versions, write_back
+from .tensor_marks import note_marks
+from .tensor_state import KeptValue, list_versions, note_sizes, note_tensors, restore_versions, write_back
 
 __all__ = ["one_at_a_time", "preserve", "substitute", "watch_parameters"]
 
