@@ -353,8 +353,12 @@ class Profiler:
         return twin.report(names)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
-        """Return the values computed so far, or those of the named metrics, as a `Report`; plugins get it too."""
-        report = self._report(status_names("names", names))
+        """Return the values computed so far, or those of the named metrics, as a `Report`; plugins get it too.
+
+        Raises `UnknownStatusError` for a name that no function is registered for.
+        """
+        requested = status_names("names", names)
+        report = self._report(None if requested is None else [self._registry[name].key.NAME for name in requested])
         announce(report)
         return report
 
@@ -440,7 +444,7 @@ class Profiler:
                 value = binding.key if value is None else binding.key.with_outcome(Outcome.of(value))
             _require_status(name, value, binding.key.NAME)
             if value.is_computed:
-                loaded[name] = Remembered(value, binding.function, None)
+                loaded[binding.key.NAME] = Remembered(value, binding.function, None)
         self._memory = loaded
 
     def reset_status(self) -> None:

@@ -29,7 +29,7 @@ from profilerkit import (
 from profilerkit.piping.outcome import Outcome
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.trace.bounds import UNKNOWN_ENDS
-from profilerkit_metrics import ComputeComplexity, ComputeEvalMetric, ComputeExecutionTime, Macs
+from profilerkit_metrics import ComputeComplexity, ComputeEvalMetric, ComputeExecutionTime, Macs, TotalParams
 
 MakeProfiler = Callable[..., Profiler]
 
@@ -121,6 +121,18 @@ def test_loading_values(model: FakeModel, make_profiler: MakeProfiler) -> None:
     assert profiler.compute_status("weight", factor=2) == 60, "other arguments are computed"
     profiler.load_from_dict({"weight": 99})
     assert profiler.compute_status("weight", recompute=True) == 30
+
+
+def test_a_metric_has_the_same_value_by_each_of_its_names(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeComplexity())
+    (alias, *_), name = TotalParams.ALIASES, TotalParams.NAME
+    assert profiler.compute_status(alias) == 30
+    assert [profiler.status_get(one) for one in (name, alias)] == [30, 30]
+    assert list(profiler.report([alias]).statuses) == list(profiler.report([name]).statuses) == [name]
+    profiler.load_from_dict({alias: 99})
+    assert [profiler.compute_status(one) for one in (name, alias)] == [99, 99]
+    with pytest.raises(UnknownStatusError, match="unknown metric 'no_such'"):
+        profiler.report(["no_such"])
 
 
 def test_loading_status_instances_and_what_cannot_be_loaded(model: FakeModel, make_profiler: MakeProfiler) -> None:
