@@ -120,7 +120,7 @@ class Profiler:
         Keys that have a function already, and keys that are left out, do not change. Two plugins that offer the same
         other key raise `RegistrationConflictError`. An unknown name to leave out raises `UnknownStatusError`.
         """
-        unwanted = status_names("leave_out", leave_out) or []
+        unwanted = [offers.name_of_metric(name) for name in status_names("leave_out", leave_out) or []]
         computed_already = self._registry.names()
         defaults = offers.default_functions(self.backend, unwanted, computed_already)
         self._registry.add(defaults, leave_out={*unwanted, *computed_already})

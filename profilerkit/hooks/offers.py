@@ -168,7 +168,7 @@ def list_known_names() -> list[str] | None:
 
 def name_of_metric(name: str) -> str:
     """Return the name of a metric for one of its other names: "execution_time" for "latency"; others as they are."""
-    keys = [offer.item for offer in list_status_keys()]
+    keys = [offer.item for offer in manager().answer_once("status keys", _read_status_keys)]
     if any(name == key.NAME for key in keys):
         return name
     return next((key.NAME for key in keys if name in key.ALIASES), name)
