@@ -68,11 +68,10 @@ class restored:
     {'fast': True}
     """
 
-    __slots__ = ("_errors", "_in_child", "_remaining", "_thread")
+    __slots__ = ("_in_child", "_remaining", "_thread")
 
     def __init__(self, *steps: Step, in_child: Step | bool = True) -> None:
         self._remaining = [*reversed(steps)]
-        self._errors: list[BaseException] = []
         self._in_child = in_child
         self._thread = 0
 
@@ -100,43 +99,34 @@ class restored:
     def _put_back(self, error: BaseException | None) -> None:
         """Call the steps of inner blocks whose end was not reached, then the steps of this block.
 
-        A step that raises is called again, at most `_TRIES` times.
+        The worst error of a step is raised at the end, unless the block ended with an interrupt, which is worse.
         """
         stack = _stacks.get(self._thread, [])
         if error is not None:
             _end_suspended(error)
-        tries = 0
+        errors: list[BaseException] = []
         while self in stack:
-            try:
-                stack[-1]._call_next_step(stack)
-                tries = 0
-            except BaseException as failure:
-                self._errors.append(failure)
-                _end_suspended(failure)
-                tries += 1
-                if tries == _TRIES and stack:
-                    del stack[-1]._remaining[-1:]
-                    tries = 0
+            innermost = stack[-1]
+            if innermost._remaining:
+                innermost._call_next_step(errors)
+            else:
+                stack.pop()
         self._forget_if_last(stack)
-        self._raise_worst(error)
-
-    def _call_next_step(self, stack: list[restored]) -> None:
-        """Call the next of the remaining steps; if there is none, take this innermost block off the stack."""
-        if self._remaining:
-            self._remaining[-1]()
-            self._remaining.pop()
-        else:
-            stack.pop()
-
-    def _raise_worst(self, error: BaseException | None) -> None:
-        """Raise the worst error of the steps, unless the block ended with an interrupt, which is worse."""
-        if not self._errors:
-            return
-        errors, self._errors = self._errors, []
-        worst = _find_worst(errors)
         is_interrupted = error is not None and not isinstance(error, Exception)
-        if not (is_interrupted and isinstance(worst, Exception)):
+        worst = _find_worst(errors) if errors else None
+        if worst is not None and not (is_interrupted and isinstance(worst, Exception)):
             raise worst
+
+    def _call_next_step(self, errors: list[BaseException]) -> None:
+        """Call the next of the remaining steps; one that raises is called again, at most `_TRIES` times."""
+        for _ in range(_TRIES):
+            try:
+                self._remaining[-1]()
+                break
+            except BaseException as failure:
+                errors.append(failure)
+                _end_suspended(failure)
+        self._remaining.pop()
 
     def _forget_if_last(self, stack: list[restored]) -> None:
         if not stack and self._thread in _stacks:
