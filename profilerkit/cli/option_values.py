@@ -17,8 +17,6 @@ from ..process.clean_output import results_alone
 from ..process.files import obstacle
 
 if TYPE_CHECKING:
-    import click
-
     from ..hooks.infos import LoaderInfo
 
 __all__ = [

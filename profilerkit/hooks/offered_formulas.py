@@ -47,38 +47,37 @@ def _add_new_formulas(backend: Backend, plugins: Set[PluginInfo]) -> None:
     """Add to a backend the formulas of the plugins whose formulas it does not have yet."""
     costs_by_plugin = _find_formulas(backend)
     new_plugins = plugins - costs_by_plugin.keys()
-    if not new_plugins:
-        return
-    for offer in manager().hook.profilerkit_op_costs(backend=backend):
-        if offer.plugin in new_plugins:
+    offers = manager().hook.profilerkit_op_costs(backend=backend) if new_plugins else []
+    for offer in offers:
+        if offer.plugin in new_plugins and offer.item:
             for plugin, costs in costs_by_plugin.items():
                 for op in costs.keys() & offer.item.keys():
                     raise conflict(f"a cost formula for {op} to the {backend.name} backend", plugin, offer.plugin)
-            _add_formulas(backend, offer, costs_by_plugin)
+            if _add_formulas(backend, offer):
+                costs_by_plugin[offer.plugin] = {**costs_by_plugin.get(offer.plugin, {}), **offer.item}
     for plugin in new_plugins:
         costs_by_plugin.setdefault(plugin, {})  # one that has no formula too
 
 
-def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[PluginInfo, Costs]) -> None:
-    """Add the formulas of a plugin to a backend, and to ``costs_by_plugin``; none, with a warning, if it takes none.
+def _add_formulas(backend: Backend, offer: Offer[Costs]) -> bool:
+    """Add the formulas of a plugin to a backend, and return whether it took them; if not, there is a warning.
 
     Raises `RegistrationConflictError` for an operator that the backend has a formula for.
     """
-    plugin, costs = offer.plugin, offer.item
-    if not costs:
-        return
+    plugin = offer.plugin
     failure = f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: "
     try:
         with tolerate(plugin, "a cost formula", before=failure, passed_on=(RegistrationConflictError,)):
             taking = require_capability(backend, TakesCosts)
-            taking.add_costs({op: _contain(plugin, op, formula) for op, formula in costs.items()})
-            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
+            taking.add_costs({op: _contain(plugin, op, formula) for op, formula in offer.item.items()})
+            return True
     except RegistrationConflictError as error:
         remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
         raise RegistrationConflictError(
             f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
             f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
         ) from error
+    return False
 
 
 def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
