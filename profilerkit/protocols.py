@@ -428,7 +428,11 @@ def read_declared_inputs(backend: Backend, model: Any, batch_size: int | None) -
 def fit_inputs(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs in the layout that the model declares; unchanged if the backend does not support layouts."""
     provider = find_capability(backend, FitsInputs)
-    return inputs if provider is None else provider.fit_inputs(model, inputs)
+    if provider is None:
+        return inputs
+    fitted = provider.fit_inputs(model, inputs)
+    fitted.note, fitted.are_random = inputs.note, inputs.are_random
+    return fitted
 
 
 def take_fingerprint(backend: Backend, model: Any, values: bool = True) -> object:

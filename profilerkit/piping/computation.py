@@ -242,13 +242,11 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         resolved = self._runs.renew(resolved)
         sources = (*resolved.statuses.values(), *resolved.requested)
-        are_lacking = any(source.outcome.missing for source in sources)
         statuses: dict[str, StatusKey] = {}
         for bound in self.registry.list_bindings(binding.function):
             name = bound.key.NAME
             if name in outcomes:
-                outcome = self._limit_to_model(name, outcomes[name])
-                outcome = inherit_gaps(outcome, sources) if are_lacking else outcome
+                outcome = inherit_gaps(self._limit_to_model(name, outcomes[name]), sources)
                 statuses[name] = bound.key.with_outcome(outcome, sources)
         self.cache.keep(binding, statuses, resolved, group)
         self._runs.compare(outcomes)

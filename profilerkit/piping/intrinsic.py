@@ -114,7 +114,6 @@ class ComputeInputs(ProfilerFunction):
             else:
                 made = _read_declaration(backend, model, batch_size)
             inputs = fit_inputs(backend, model, made)
-            inputs.note, inputs.are_random = made.note, made.are_random
             return inputs if call is None else inputs.given_to(call)
         except MemoryError:
             raise
