@@ -358,7 +358,10 @@ class Profiler:
         Raises `UnknownStatusError` for a name that no function is registered for.
         """
         requested = status_names("names", names)
-        report = self._report(None if requested is None else [self._registry[name].key.NAME for name in requested])
+        shown = None if requested is None else [self._registry[name].key.NAME for name in requested]
+        for name in self.status_keys() if shown is None else shown:
+            self.status_get(name)  # a function that asks for a report depends on its values
+        report = self._report(shown)
         announce(report)
         return report
 

@@ -330,6 +330,8 @@ def test_a_joint_measurement_lacks_what_the_values_that_it_requests_lack() -> No
         lambda profiler: profiler.status_get("macs"),
         lambda profiler: profiler.status_get("macs", to_value=False).value,
         lambda profiler: profiler.status_to_dict()["macs"],
+        lambda profiler: profiler.report()["macs"],
+        lambda profiler: profiler.report(["macs"])["macs"],
         lambda profiler: next(value for name, value in profiler.status_items() if name == "macs"),
     ],
 )
