@@ -44,6 +44,7 @@ from .model.structure import read_structure
 from .model.subjects import find_subject
 from .running import devices
 from .running.runs import prepare_run
+from .running.zeros import zero_weights
 from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserve
@@ -188,7 +189,7 @@ class JaxBackend(
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the float parameters are zero, and how many there are."""
-        return model_weights.zero_weights(find_subject(model))
+        return zero_weights(find_subject(model))
 
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace a pass, each operator's work in the proportion of the nonzero elements among its weights."""

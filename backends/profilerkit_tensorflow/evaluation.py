@@ -7,33 +7,27 @@ framework alike.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
-from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_any_keras
 from profilerkit.error_text import shown
-from profilerkit.errors import ProfilerKitError
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches, ScoredBatch
 
-from .compat.keras import is_from_sigmoid
 from .data import TFDataLoader, as_tensor, is_tensor
-from .model.calls import call_model
 from .model.inputs import fit_inputs
 from .running.devices import resolve_device
-from .running.required_values import build_weightless, require_values
-from .trace.messages import explain_failed_pass
+from .running.repeated_calls import RepeatedCall
 from .untouched.preservation import preserve
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
@@ -50,28 +44,16 @@ def score_batches(
             "the data set has no end, so there is nothing to evaluate to; give dataset.take(n), of n batches"
         )
     with preserve(model, variable_values=True):
-        yield _score_batches(CompiledCall(model), reader, resolve_device(model, device))
+        yield _score_batches(RepeatedCall(model), reader, resolve_device(model, device))
 
 
-def _score_batches(run: CompiledCall, reader: BatchReader, device: str) -> Iterator[ScoredBatch]:
+def _score_batches(call: RepeatedCall, reader: BatchReader, device: str) -> Iterator[ScoredBatch]:
     for batch in reader.loader:
         with tf.device(device):  # never across a yield: the device would be the caller's too
             inputs, target, number = reader.read(batch)
-            output = _run(run, fit_inputs(run.model, inputs))
+            output = call.run_on(fit_inputs(call.model, inputs))
         scores, targets = partial(_read_scores, output), partial(_read_targets, target)
-        yield ScoredBatch(output, target, number, scores, targets, run.ends_in_sigmoid)
-
-
-def _run(run: CompiledCall, inputs: ModelInputs) -> Any:
-    """Return the output of the model for inputs; its errors name the inputs."""
-    try:
-        require_values(run.model, inputs)
-        build_weightless(run.model, inputs)
-        return run(*inputs.args, **inputs.kwargs)
-    except ProfilerKitError:
-        raise
-    except Exception as error:  # any error of the model
-        raise explain_failed_pass(run.model, error, inputs) from error
+        yield ScoredBatch(output, target, number, scores, targets, call.ends_in_sigmoid)
 
 
 def _read_scores(output: Any) -> Any:
@@ -140,66 +122,3 @@ def _takes_target_first(loss_fn: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # a callable without a signature, such as one of C's
         return False
     return names[:1] == ["y_true"]
-
-
-# Calling a model many times -------------------------------------------------------------------------------------------
-
-
-#: Operators that return the elements of their input unchanged.
-_VIEWS = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
-
-
-class CompiledCall:
-    """Calls a model repeatedly in inference mode: a Keras model by one private ``tf.function``, others directly.
-
-    The variables are read at each call, so training in between has its effect. A Keras model that cannot be traced runs
-    eagerly from then on. Others are not traced: their Python code may depend on being run, and a callable around a
-    Keras model would leave graph tensors in its losses.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        #: Whether a sigmoid makes the output; None if unknown.
-        self.ends_in_sigmoid: bool | None = None
-        compiles = is_any_keras(model)
-        # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.
-        call = functools.partial(self._call)
-        self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None
-        #: The types of the inputs that it was traced for.
-        self._traced: set[Any] = set()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the model's outputs in inference mode."""
-        if self._function is not None:
-            try:
-                with self._trace_apart(args, kwargs):
-                    return self._function(args, kwargs)
-            except MemoryError:
-                raise
-            except Exception:  # of tracing; an error of the model itself is raised again below
-                self._function = None
-        return self._call(args, kwargs)
-
-    def _trace_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
-        """Restore the model after a call that may trace it: a cache would keep tensors of the trace."""
-        leaves = tf.nest.flatten((args, dict(kwargs)))
-        kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in leaves)
-        if kinds in self._traced:
-            return nullcontext()
-        self._traced.add(kinds)
-        return preserve(self.model)
-
-    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        outputs = call_model(self.model, args, kwargs)
-        self.ends_in_sigmoid = _is_from_sigmoid(outputs) or ends_in_sigmoid(self.model)
-        return outputs
-
-
-def _is_from_sigmoid(outputs: Any) -> bool:
-    """Return whether an output shows that a sigmoid has made it; an eager tensor does not."""
-    if is_from_sigmoid(outputs):
-        return True
-    operator = getattr(outputs, "op", None)  # an eager tensor has none
-    while operator is not None and operator.type in _VIEWS:
-        operator = operator.inputs[0].op
-    return operator is not None and operator.type == "Sigmoid"

@@ -1,4 +1,4 @@
-"""The weights of a model: records by layers, their zeros, and the state of an optimizer for them."""
+"""The weights of a model: records by layers, and the state of an optimizer for them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from profilerkit.costs import Shape
 from profilerkit.error_text import shown
 from profilerkit.trace.records import WeightRecord, distinct
 
-from .arrays import count_bytes, count_nonzero, is_float
-from .subject import Leaf, Subject
+from .arrays import count_bytes
+from .subject import Leaf
 
-__all__ = ["list_constants", "list_weights", "optimizer_bytes", "zero_weights"]
+__all__ = ["list_constants", "list_weights", "optimizer_bytes"]
 
 
 def list_weights(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Iterator[PlacedWeight]:
@@ -58,21 +58,6 @@ def _record(name: str, identity: int, value: Any, trainable: bool, persistent: b
     shape = Shape(int(size) for size in value.shape)
     size = count_bytes(shape, value.dtype)
     return WeightRecord(name, identity, shape.numel, size, str(value.dtype), trainable, persistent, tuple(shape))
-
-
-# Numbers that no pass is needed for -----------------------------------------------------------------------------------
-
-
-def zero_weights(subject: Subject) -> tuple[int, int]:
-    """Return how many elements of the float parameters are zero, and how many there are; tied ones count once.
-
-    Raises `WithoutValuesError` if the parameters have no values.
-    """
-    subject.require_values()
-    parameters = [leaf.value for leaf in subject.leaves if leaf.is_parameter and is_float(leaf.value)]
-    arrays = {id(array): array for array in parameters}.values()
-    total = sum(prod(array.shape) for array in arrays)
-    return total - sum(count_nonzero(array) for array in arrays), total
 
 
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:

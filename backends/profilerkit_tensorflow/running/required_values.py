@@ -1,23 +1,19 @@
-"""The values of a model's weights: without them it cannot be run, unless a call would make none; and which are zero."""
+"""The values of a model's weights: without them it cannot be run, unless a call would make none."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
-
 from profilerkit import BackendFailedError, ModelFailedError, ModelInputs, WithoutValuesError
-from profilerkit.backend_kit.keras_quantization import find_quantization_data
 
-from ..model.kinds import find_stored_variable, is_unbuilt
-from ..model.stored_variables import count_elements
+from ..model.kinds import is_unbuilt
 from ..model.unmade_weights import describe_unmade_weights
 from ..model.weights import list_weights
 from ..trace.building import build_symbolically
 from ..trace.tracing import trace_model
 from ..untouched.preservation import preserve
 
-__all__ = ["build_weightless", "require_values", "zero_weights"]
+__all__ = ["build_weightless", "require_values"]
 
 
 def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
@@ -60,29 +56,3 @@ def _lacks_weights(model: Any, inputs: ModelInputs) -> bool:
         if isinstance(failure, (ModelFailedError, BackendFailedError)):
             raise failure from failure.__cause__
         return bool(describe_unmade_weights(model))  # the model runs, but cannot be built symbolically
-
-
-def zero_weights(model: Any) -> tuple[int, int]:
-    """Return how many elements of the floating-point weights are zero, and how many there are; each weight once.
-
-    The scales and histories of quantized layers are no weights.
-    """
-    require_values(model)
-    nonzero = elements = 0
-    weights = list_weights(model)
-    scales = set(map(id, find_quantization_data(weights)))
-    for weight in weights:
-        dtype = tf.as_dtype(weight.dtype)
-        if id(weight) not in scales and (dtype.is_floating or dtype.is_complex):
-            elements += count_elements(weight)
-            nonzero += _count_nonzero(weight)
-    return elements - nonzero, elements
-
-
-def _count_nonzero(variable: Any) -> int:
-    try:
-        with tf.init_scope():
-            return int(tf.math.count_nonzero(find_stored_variable(variable).read_value()))
-    except (AttributeError, tf.errors.OpError) as error:
-        name = str(getattr(variable, "path", variable.name))
-        raise WithoutValuesError(f"the weight {name!r} has no value yet; initialise it first") from error

@@ -61,23 +61,15 @@ def _agree_on_outputs(
     walk: Walk, bodies: Sequence[Body[Work, Value]], dearest: Body[Work, Value], used: set[int], owner: Owner
 ) -> list[Value]:
     """Return the outputs of a condition: the outputs of its dearest branch, with the facts that all branches share."""
-    outputs = list(dearest.outputs)
-    for index in sorted(used) if len(bodies) > 1 else ():
-        common = _agree(walk.folding, outputs[index], [body.outputs[index] for body in bodies])
-        if common is not outputs[index]:
-            outputs[index] = walk.hand_on(outputs[index], common, owner)
-            outputs[index].constant = common.constant
+    outputs, folding = list(dearest.outputs), walk.folding
+    for index in sorted(used):
+        value, returned = outputs[index], [body.outputs[index] for body in bodies]
+        common, constant = reduce(Value.common, returned), agree_on_constant(folding, returned)
+        loses_constant = constant is None and folding.constant(value) is not None
+        if loses_constant or not value.is_known_as(common):
+            outputs[index] = walk.hand_on(value, common, owner)
+            outputs[index].constant = constant
     return outputs
-
-
-def _agree(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
-    """Return the facts that a value shares with the values that may replace it; the value itself if all agree."""
-    common = reduce(Value.common, others, value)
-    constant = agree_on_constant(folding, [value, *others])
-    if value.is_known_as(common) and (folding.constant(value) is None or constant is not None):
-        return value
-    common.constant = constant
-    return common
 
 
 # Functions for loops too ----------------------------------------------------------------------------------------------
@@ -98,15 +90,12 @@ def count_one(
 
     Of the outputs of a body, the outputs at the indices ``used`` are read.
     """
-
-    def take(body: Body[Work, Value]) -> Body[Work, Value]:
-        return Body(body.work, [body.outputs[index] for index in sorted(used)])
-
-    choices = make_choices([body.work.as_branch() for body in (counted, *others)], reason)
+    indices = sorted(used)
+    first, *rest = (Body(body.work, [body.outputs[index] for index in indices]) for body in (counted, *others))
     return graph_branches.count_one(
-        take(counted),
-        [take(other) for other in others],
-        choices,
+        first,
+        rest,
+        make_choices([body.work.as_branch() for body in (counted, *others)], reason),
         reason,
         lambda value, result: Executed.of_handing_on(value, result.describe(), owner),
     )

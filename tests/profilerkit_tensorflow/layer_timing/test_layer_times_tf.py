@@ -16,7 +16,8 @@ from profilerkit.times.layer_times import NOT_CALLED, LayerTime, layer_time_tabl
 from profilerkit_metrics import ComputeLayerTimes
 from profilerkit_tensorflow import TFProfiler
 from profilerkit_tensorflow.backend import TFBackend
-from profilerkit_tensorflow.layer_timing.timer import describe_unrecorded, layer_times
+from profilerkit_tensorflow.layer_timing.remarks import describe_unrecorded
+from profilerkit_tensorflow.layer_timing.timer import layer_times
 from profilerkit_tensorflow.operator_timing.profiler_session import NodeTime, PassTimes
 from profilerkit_tensorflow.operator_timing.session_passes import TimedPasses
 

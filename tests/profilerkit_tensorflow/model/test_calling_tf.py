@@ -14,8 +14,9 @@ import tensorflow as tf
 from slow_ones import slow_ones
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, WithoutValuesError, profile
-from profilerkit_tensorflow.evaluation import CompiledCall, EvalLossFunction, get_accuracy, get_topk
+from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy, get_topk
 from profilerkit_tensorflow.model.calls import call_model
+from profilerkit_tensorflow.running.repeated_calls import RepeatedCall
 from profilerkit_tensorflow.untouched.preservation import preserve
 
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)
@@ -85,7 +86,7 @@ def test_every_kind_is_called_in_inference_mode(tmp_path: Path) -> None:
     models = [flagged, save_and_load(flagged, tmp_path / "flagged"), subclass, layered, dropout]
     for model in [*models, lambda x, *, training: flagged(x, training), tf.function(flagged)]:
         assert call_model(model, (x,), {}).numpy().tolist() == x.numpy().tolist()
-        assert CompiledCall(model)(x).numpy().tolist() == x.numpy().tolist()
+        assert RepeatedCall(model).run_on(ModelInputs(x)).numpy().tolist() == x.numpy().tolist()
     for model in (flagged, layered):
         assert call_model(model, (x,), {"training": True}).numpy().tolist() == (2 * x).numpy().tolist()
 
@@ -124,8 +125,8 @@ def test_a_model_that_is_not_built_stays_so() -> None:
 
 def test_float64_inputs_are_cast_as_a_keras_layer_casts_them() -> None:
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    assert CompiledCall(model)(tf.ones((2, 3), tf.float64)).dtype == tf.float32
-    assert CompiledCall(lambda x: x)(tf.ones((2, 3), tf.float64)).dtype == tf.float64
+    assert RepeatedCall(model).run_on(ModelInputs(tf.ones((2, 3), tf.float64))).dtype == tf.float32
+    assert RepeatedCall(lambda x: x).run_on(ModelInputs(tf.ones((2, 3), tf.float64))).dtype == tf.float64
 
 
 def test_a_model_is_traced_once_and_sees_training_in_between() -> None:
@@ -138,10 +139,10 @@ def test_a_model_is_traced_once_and_sees_training_in_between() -> None:
 
     model = keras.Sequential([keras.Input((1,)), Noted(), keras.layers.Dense(1, use_bias=False)])
     before = next(traces)
-    run, x = CompiledCall(model), tf.ones((1, 1))
+    run, x = RepeatedCall(model), tf.ones((1, 1))
     for weight in (2.0, 3.0):
         model.layers[-1].kernel.assign([[weight]])
-        assert float(run(x)[0, 0]) == weight
+        assert float(run.run_on(ModelInputs(x))[0, 0]) == weight
     assert next(traces) - before - 1 == 1
 
 
@@ -263,4 +264,5 @@ def test_a_single_layer_of_mixed_precision_computes_as_it_does_for_its_user() ->
     """``stateless_call`` would leave out the cast to half precision, which the layer's own call makes."""
     layer = keras.layers.Dense(2, dtype="mixed_float16")
     layer.build((None, 3))
-    assert CompiledCall(layer)(tf.ones((1, 3))).dtype == call_model(layer, (tf.ones((1, 3)),), {}).dtype == tf.float16
+    x = tf.ones((1, 3))
+    assert RepeatedCall(layer).run_on(ModelInputs(x)).dtype == call_model(layer, (x,), {}).dtype == tf.float16

@@ -1,0 +1,104 @@
+"""The work that the times of layers leave out, in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import NamedTuple
+
+from profilerkit.times.layer_times import NOT_CALLED
+from profilerkit.trace.layer_paths import add_outer
+
+from ..operator_timing.node_owners import NodePlace
+from ..operator_timing.session_passes import TimedModel, TimedPasses
+from ..trace.operator_records import BOOKKEEPING
+from ..trace.program import Program
+from .live_calls import find_working_layers
+
+__all__ = ["describe_unrecorded", "find_unseen"]
+
+#: If recorded kernels ran in a smaller share of the time of a pass, others were not recorded.
+_LEAST_BUSY_SHARE = 0.5
+#: Passes shorter than this are mostly the cost of calling the function.
+_SHORTEST_PASS_SECONDS = 0.01
+
+
+class _Remark(NamedTuple):
+    """The work that the times of the layer at a path leave out."""
+
+    path: str
+    text: str
+
+
+def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[str]]:
+    """Return the work that times leave out, by the path of the layer; ``called`` are the layers that a pass called."""
+    program, forward, gradients, no_gradients = timed
+    remarks = [*_remark_on_uncalled(program, called), *_remark_on_forward(program, forward, called)]
+    if gradients is not None:
+        remarks += _remark_on_backward(gradients)
+    remarks += _remark_on_compiled(forward, "forward")
+    if gradients is not None:
+        remarks += _remark_on_compiled(gradients, "backward")
+    if no_gradients:
+        remarks.append(_Remark("", no_gradients))
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    for remark in remarks:
+        texts[remark.path].append(remark.text)
+    return texts
+
+
+def _remark_on_uncalled(program: Program, called: Iterable[str]) -> Iterator[_Remark]:
+    """Remark on layers that no pass entered."""
+    entered = add_outer(called)
+    return (_Remark(path, NOT_CALLED) for path, _ in program.layers if path not in entered)
+
+
+def _remark_on_forward(program: Program, forward: TimedPasses, called: Container[str]) -> Iterator[_Remark]:
+    """Remark on layers that do work in a forward pass and have no time there, or not all of it."""
+    places = forward.list_places(backward=False)
+    with_time = {node_place.owner.path for node_place in places if node_place.type not in BOOKKEEPING}
+    with_time |= {call.layer for call in forward.compiled}
+    hosts = _find_hosts(places)
+    for path in sorted(find_working_layers(program) - with_time - hosts.keys()):
+        if path in called:
+            yield _Remark(path, "none of its operators ran: TensorFlow has merged them or computed them before")
+    for path, kernels in hosts.items():
+        part = "some of its operators run" if path in with_time else "its operators run"
+        yield _Remark(path, f"{part} in the kernels of {kernels}, which have the time")
+
+
+def _remark_on_backward(gradients: TimedPasses) -> Iterator[_Remark]:
+    """Remark on layers whose gradients are computed in kernels of other layers."""
+    for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
+        yield _Remark(path, f"backward, operators of it run in the kernels of {kernels}")
+
+
+def _remark_on_compiled(timed: TimedPasses, direction: str) -> Iterator[_Remark]:
+    """Remark on layers that call functions of XLA, and on unrecorded work of the model, in one direction."""
+    for call in sorted(timed.compiled):
+        if call.is_gradient == (direction == "backward"):
+            yield _Remark(call.layer, f"{direction}, it calls a function that XLA compiles, whose time is not recorded")
+    unrecorded = describe_unrecorded(timed)
+    if unrecorded:
+        yield _Remark("", f"{direction}, {unrecorded}")
+
+
+def _find_hosts(places: Iterable[NodePlace]) -> dict[str, str]:
+    """Return, for each layer whose operators run in kernels of other layers, the paths of those layers."""
+    hosts: dict[str, set[str]] = {}
+    for node_place in places:
+        for path in node_place.merged:
+            hosts.setdefault(path, set()).add(node_place.owner.path)
+    return {path: ", ".join(map(repr, sorted(kernels))) for path, kernels in hosts.items()}
+
+
+def describe_unrecorded(timed: TimedPasses) -> str:
+    """Return a note if no recorded kernel ran in most of the time; empty otherwise."""
+    wall = sum(times.wall_seconds for times in timed.passes)
+    busy = sum(times.busy_seconds for times in timed.passes)
+    if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(timed.passes):
+        return ""
+    return (
+        f"the operators that the profiler recorded ran in only {100 * busy / wall:.0f} % of the time: functions "
+        "compiled by XLA and Python code are not recorded"
+    )

@@ -1,0 +1,94 @@
+"""A model that is called many times in inference mode, on inputs of any shapes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import ModelInputs
+from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_any_keras
+from profilerkit.errors import ProfilerKitError
+
+from ..compat.keras import is_from_sigmoid
+from ..model.calls import call_model
+from ..trace.messages import explain_failed_pass
+from ..untouched.preservation import preserve
+from .required_values import build_weightless, require_values
+
+__all__ = ["RepeatedCall"]
+
+#: Operators that return the elements of their input unchanged.
+_VIEWS = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
+
+
+class RepeatedCall:
+    """Calls a Keras model by one private ``tf.function``, and other models directly.
+
+    The variables are read at each call, so training in between has its effect. A Keras model that cannot be traced runs
+    eagerly from then on. Others are not traced: their Python code may depend on being run, and a callable around a
+    Keras model would leave graph tensors in its losses.
+
+    Attributes:
+        model: The model.
+        ends_in_sigmoid: Whether a sigmoid made the last output; None if unknown.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.ends_in_sigmoid: bool | None = None
+        # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.
+        call = functools.partial(self._call)
+        compiles = is_any_keras(model)
+        self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None
+        #: The types of the inputs that it was traced for.
+        self._traced: set[Any] = set()
+
+    def run_on(self, inputs: ModelInputs) -> Any:
+        """Return the model's outputs for inputs; its errors name the inputs."""
+        try:
+            require_values(self.model, inputs)
+            build_weightless(self.model, inputs)
+            return self._run(inputs.args, inputs.kwargs)
+        except ProfilerKitError:
+            raise
+        except Exception as error:  # any error of the model
+            raise explain_failed_pass(self.model, error, inputs) from error
+
+    def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if self._function is not None:
+            try:
+                with self._restore_after_trace(args, kwargs):
+                    return self._function(args, kwargs)
+            except MemoryError:
+                raise
+            except Exception:  # of tracing; an error of the model itself is raised again below
+                self._function = None
+        return self._call(args, kwargs)
+
+    def _restore_after_trace(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
+        """Return a context that restores the model after a call that may trace it: a cache would keep its tensors."""
+        leaves = tf.nest.flatten((args, dict(kwargs)))
+        kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in leaves)
+        if kinds in self._traced:
+            return nullcontext()
+        self._traced.add(kinds)
+        return preserve(self.model)
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        outputs = call_model(self.model, args, kwargs)
+        self.ends_in_sigmoid = _is_from_sigmoid(outputs) or ends_in_sigmoid(self.model)
+        return outputs
+
+
+def _is_from_sigmoid(outputs: Any) -> bool:
+    """Return whether an output shows that a sigmoid has made it; an eager tensor does not."""
+    if is_from_sigmoid(outputs):
+        return True
+    operator = getattr(outputs, "op", None)  # an eager tensor has none
+    while operator is not None and operator.type in _VIEWS:
+        operator = operator.inputs[0].op
+    return operator is not None and operator.type == "Sigmoid"
