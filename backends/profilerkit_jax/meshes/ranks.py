@@ -166,7 +166,7 @@ def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:
     if exchange.message.kind == "all-gather":
         return exchange.instruction.shape in spot.weights
     reads_weight = not _list_shapes(share.subject.leaves).isdisjoint(map(_sort, spot.weights))
-    if not exchange.is_reduction or not spot.frame.is_backward or reads_weight:
+    if not exchange.is_reduction or not spot.context.frame.is_backward or reads_weight:
         return False
     weights = _list_shapes((*share.whole, *share.subject.leaves))
     return not weights.isdisjoint(map(_sort, spot.outputs))

@@ -19,7 +19,7 @@ from profilerkit.costs import matmul
 
 from ..compat import open_jaxpr, parameters
 from ..costs.communication import is_communication
-from ..trace.frames import Context, Frame
+from ..trace.frames import Context
 from ..trace.origins import Loop
 from ..trace.values import Executed, Value
 from ..trace.walk import Walk
@@ -36,14 +36,12 @@ class Spot(NamedTuple):
     """The place of an equation.
 
     Attributes:
-        frame: The layer that it is in, and the phase.
-        times: How often it runs.
+        context: The layer that it is in, the phase, and how often it runs.
         weights: The shapes of one device's shares of the weights that it reads.
         outputs: The shapes of its results on all devices together.
     """
 
-    frame: Frame
-    times: int
+    context: Context
     weights: tuple[_Shape, ...]
     outputs: tuple[_Shape, ...]
 
@@ -128,27 +126,31 @@ class ShareWalk(Walk):
         return share
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        number = read_number(equation)
+        number, name = read_number(equation), equation.primitive.name
         chain = self._current.chain if number is None else (*self._current.chain, number)
-        current = _Current(chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers)
+        current = _Current(chain, _list_shares(equation, inputs), has_body=name in self.handlers)
         spot = _describe_spot(equation, inputs, context)
-        for end in list_ends(chain):
-            self.spots.setdefault(end, spot)
-        exchanges = next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
-        if is_communication(equation.primitive.name):  # it is the operator of its exchange itself
+        exchanges = self._take_exchanges(chain, spot)
+        if is_communication(name):  # it is the operator of its exchange itself
             outputs, ran = self._walk_inside(equation, inputs, context, current)
             self.exchanged.extend(Exchanged(ran[-1], exchange, spot) for exchange in exchanges)
             return outputs
         # The inputs of an equation are exchanged before it runs, and its results are reduced after it. All exchanges of
         # an equation with jaxprs inside count as exchanged after it.
-        before = [exchange for exchange in exchanges if not (current.has_body or exchange.is_reduction)]
         after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
-        for exchange in before:
-            self._note_exchange(exchange, inputs, [], context, spot)
+        for exchange in exchanges:
+            if exchange not in after:
+                self._note_exchange(exchange, inputs, [], spot)
         outputs, _ = self._walk_inside(equation, inputs, context, current)
         for exchange in after:
-            self._note_exchange(exchange, outputs, outputs, context, spot)
+            self._note_exchange(exchange, outputs, outputs, spot)
         return outputs
+
+    def _take_exchanges(self, chain: Chain, spot: Spot) -> list[RankExchange]:
+        """Return the waiting exchanges for an equation, which wait no more, and note the place of the equation."""
+        for end in list_ends(chain):
+            self.spots.setdefault(end, spot)
+        return next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
 
     def _walk_inside(
         self, equation: Any, inputs: Sequence[Value], context: Context, current: _Current
@@ -174,19 +176,14 @@ class ShareWalk(Walk):
             last.macs, last.flops = matmul.product(macs).times(context.times)
 
     def _note_exchange(
-        self,
-        exchange: RankExchange,
-        inputs: Sequence[Value],
-        outputs: Sequence[Value],
-        context: Context,
-        spot: Spot,
+        self, exchange: RankExchange, inputs: Sequence[Value], outputs: Sequence[Value], spot: Spot
     ) -> None:
         """Note an exchange as an operator: the sums of this rank, for all its runs."""
-        times = context.times
+        times = spot.context.times
         if exchange.instruction.is_in_body:  # in a loop, and of none of the equations in its body
             loop = exchange.instruction.chain
-            times = max(inside.times for chain, inside in self.spots.items() if chain[: len(loop)] == loop)
-        where = replace(context, times=times)
+            times = max(inside.context.times for chain, inside in self.spots.items() if chain[: len(loop)] == loop)
+        where = replace(spot.context, times=times)
         noted = self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
         self.exchanged.append(Exchanged(noted, exchange, spot))
 
@@ -194,7 +191,7 @@ class ShareWalk(Walk):
 def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> Spot:
     weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
     whole_outputs = tuple(tuple(getattr(variable.aval, "shape", ())) for variable in equation.outvars)
-    return Spot(context.frame, context.times, weights, whole_outputs)
+    return Spot(context, weights, whole_outputs)
 
 
 def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:

@@ -54,11 +54,9 @@ def keras_subject(model: Any) -> Subject:
     changing = [variable for variable, leaf in placed if not leaf.trainable]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        positional: Sequence[Any] = args
-        keywords = kwargs
+        positional, keywords = args, kwargs
         if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
-            positional, keywords = _arrange_arguments(model, args, kwargs)
-            keywords = {"training": how.training, **keywords}
+            positional, keywords = _arrange_arguments(model, args, kwargs, how.training)
         mapping = [(variable, value) for (variable, _), value in zip(placed, values, strict=True)]
         stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
         with restored(save_state(model), in_child=False), stateless as scope, _follow_layers(layers, how.marks):
@@ -72,35 +70,39 @@ def keras_subject(model: Any) -> Subject:
 
 
 def _place_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> list[_Placed]:
-    """Return the variables of a model once each; variables of random generators count as nothing."""
-    trained = {id(variable) for variable in model.trainable_variables}
+    """Return the variables of a model once each, in their first places."""
     placed: dict[int, _Placed] = {}
+    for place in _list_places(model, layers):
+        placed.setdefault(id(place.variable), place)
+    return list(placed.values())
 
-    def add(variable: Any, path: tuple[str, ...], **facts: Any) -> None:
-        if id(variable) not in placed:
-            leaf = Leaf(path, read_variable_value(variable), trainable=id(variable) in trained, **facts)
-            placed[id(variable)] = _Placed(variable, leaf)
 
+def _list_places(model: Any, layers: Sequence[tuple[str, Any]]) -> Iterator[_Placed]:
+    """Yield the variables by layers, then those that count as nothing, such as the states of random generators."""
+    trained = {id(variable) for variable in model.trainable_variables}
     for layer_path, layer in layers:
         keys = tuple(layer_path.split(".")) if layer_path else ()
         packed = {id(variable): count for variable, count in list_packed_variables(layer)}
         for name, variable in name_own_weights(layer):
-            add(variable, (*keys, name), is_parameter=True, numbers=packed.get(id(variable)))
+            value, trainable = read_variable_value(variable), id(variable) in trained
+            yield _Placed(variable, Leaf((*keys, name), value, True, True, trainable, numbers=packed.get(id(variable))))
         for name, variable, is_saved in list_own_states(layer):
-            add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
+            value, trainable = read_variable_value(variable), id(variable) in trained
+            yield _Placed(variable, Leaf((*keys, name), value, False, is_saved, trainable))
     for index, variable in enumerate(list_all_variables(model)):
-        add(variable, (f"state_{index}",), is_parameter=False, persistent=False, is_counted=False)
-    return list(placed.values())
+        value, trainable = read_variable_value(variable), id(variable) in trained
+        yield _Placed(variable, Leaf((f"state_{index}",), value, False, False, trainable, is_counted=False))
 
 
 def _arrange_arguments(
-    model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return the arguments of a call as Keras takes them; images with the channels first have them last."""
-    positional: Sequence[Any] = args
-    if not kwargs:
-        positional = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
-    return call_arguments(model, positional, kwargs)
+    fitting = (
+        args if kwargs else in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
+    )
+    positional, keywords = call_arguments(model, fitting, kwargs)
+    return tuple(positional), {"training": training, **keywords}
 
 
 def _find_shape(value: Any) -> Sequence[int] | None:

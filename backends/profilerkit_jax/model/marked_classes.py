@@ -44,33 +44,6 @@ def make_marked_class(cls: type, path: str | None = None) -> type:
     return marked
 
 
-class _Unseen:
-    """Stands behind a marked class, so that no ``__init_subclass__`` of the user's, a register as a rule, sees it."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        """Call the library's ``__init_subclass__``, which comes behind the user's classes."""
-        for before, base in pairwise(cls.__mro__[1:]):
-            if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
-                find_behind: Any = super
-                find_behind(before, cls).__init_subclass__()
-                break
-
-
-def _derive_metaclass(metaclass: type) -> type:
-    """Return a metaclass that puts `_Unseen` behind each class that it makes.
-
-    As one of the bases it would give the class another layout than its layer has, whose class could not be changed.
-    """
-
-    def mro(cls: Any) -> list[type]:
-        first, *others = type.mro(cls)
-        return [first, _Unseen, *others]
-
-    return type(metaclass.__name__, (metaclass,), {"mro": mro})
-
-
 def _make_class(cls: type, path: str | None) -> type:
     @functools.wraps(cls.__call__)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,3 +61,32 @@ def _make_class(cls: type, path: str | None) -> type:
     }
     marked: type = _derive_metaclass(type(cls))(cls.__name__, (cls,), namespace)
     return marked
+
+
+# Marked classes do not show up in the user's own `__init_subclass__`, which keeps a register as a rule ----------------
+
+
+class _Unseen:
+    """Stands right behind a marked class in its order of classes, and passes the user's classes over."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Call the library's ``__init_subclass__``, which comes behind the user's classes."""
+        for before, base in pairwise(cls.__mro__[1:]):
+            if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
+                super(before, cls).__init_subclass__()  # type: ignore[arg-type]
+                break
+
+
+def _derive_metaclass(metaclass: type) -> type:
+    """Return a metaclass that puts `_Unseen` behind each class that it makes.
+
+    As one of the bases it would give the class another layout than its layer has, whose class could not be changed.
+    """
+
+    def mro(cls: Any) -> list[type]:
+        first, *others = type.mro(cls)
+        return [first, _Unseen, *others]
+
+    return type(metaclass.__name__, (metaclass,), {"mro": mro})
