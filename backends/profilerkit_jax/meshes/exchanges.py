@@ -13,7 +13,8 @@ import numpy as np
 from profilerkit.costs import Cost
 from profilerkit_predict.meshes.records import Message, count_additions
 
-from .device_program import DeviceProgram, Exchange
+from .device_program import DeviceProgram
+from .divided_text import Exchange
 from .numbered import Chain
 
 __all__ = ["RankExchange", "find_group", "list_exchanges"]

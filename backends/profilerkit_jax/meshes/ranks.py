@@ -5,7 +5,7 @@ The process is used for nothing else: it has as many devices as the mesh, all on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -112,24 +112,21 @@ def _take_share(traced: Program, subject: Subject, shardings: Sequence[NamedShar
 def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankTrace:
     """Return the trace of the step of a rank."""
     waiting, unknown = list_exchanges(program, model.rank, model.ranks)
-    passed = walk_program(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
-    walk = cast(ShareWalk, passed.walk)
-    trace = trace_of_program(share.subject, share.traced, passed, training=True)
+    walked = walk_program(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
+    walk = cast(ShareWalk, walked.walk)
+    counted = trace_of_program(share.subject, share.traced, walked, training=True)
     positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, positions))
-    only_branches = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]
-    unknown.update(f"{kind} of a branch that is not counted" for kind in only_branches)
+    unknown.update(_list_uncounted(walk, positions))
     step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
-    missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
-    idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
-    rank_trace = replace(
-        trace,
-        memory=step_bytes.make_timeline(len(trace.operators)),
-        uncounted={**trace.uncounted, **missing},
-        notes=(model.describe(), *trace.notes, *idle),
+    trace = replace(
+        counted,
+        memory=step_bytes.make_timeline(len(counted.operators)),
+        uncounted={**counted.uncounted, **_describe_unknown(walk)},
+        notes=(model.describe(), *counted.notes, *note_idle(model.mesh, (placed.collective for placed in exchanged))),
     )
     return RankTrace(
-        rank_trace,
+        trace,
         step_bytes.gradients,
         step_bytes.divide_by_layer(trace),
         step_bytes._replace(temporaries=0).divide_by_layer(trace),
@@ -137,6 +134,18 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
         exchanged=exchanged,
         description=model.describe(),
     )
+
+
+def _list_uncounted(walk: ShareWalk, positions: Container[int]) -> Iterator[str]:
+    """Yield the exchanges of branches that are not counted, in words."""
+    for one in walk.exchanged:
+        if id(one.by) not in positions:
+            yield f"{one.exchange.message.kind} of a branch that is not counted"
+
+
+def _describe_unknown(walk: ShareWalk) -> dict[str, int]:
+    """Return the primitives whose share of work is not known, in words."""
+    return {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
 
 
 def _list_exchanged(
