@@ -49,7 +49,8 @@ from .model.structure import fingerprint, read_structure
 from .model.unallocated import optimizer_state_bytes
 from .operator_timing.passes import measure_operator_times
 from .running import devices
-from .running.runs import prepare_run, require_offered
+from .running.modes import require_offered
+from .running.runs import prepare_run
 from .running.zeros import zero_weights
 from .trace.program import Program
 from .trace.tracing import conditions, trace_model

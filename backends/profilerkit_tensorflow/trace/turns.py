@@ -13,7 +13,7 @@ A counter has the arithmetic of its dtype: integers wrap, and floats round.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from profilerkit.backend_kit.loop_turns import Turns
 
 from .folding import Folding
-from .graph_access import body_named, skip_operators
+from .loop_conditions import Condition, ConditionPart, find_source, split_condition
 from .values import Scope, Value
 
 __all__ = ["advance_counter", "count_turns", "find_steps", "is_loop_counter"]
@@ -40,47 +40,6 @@ _COMPARISONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
 }
 #: The turns that are gone through one by one: so few first, and at most so many.
 _FEW_TURNS, _MOST_TURNS = 2**10, 2**20
-
-
-class _Condition(NamedTuple):
-    """A graph that is computed before each turn: the condition of a loop, or a branch inside it.
-
-    Attributes:
-        folding: Computes the numbers that are known.
-        scope: The graph, with the values that its inputs have before the first turn.
-        steps: The number that each turn adds to each of its inputs: 0 if nothing; None if it is not known.
-    """
-
-    folding: Folding
-    scope: Scope
-    steps: Sequence[float | None]
-
-    def find_number(self, tensor: tf.Tensor) -> NDArray[Any] | None:
-        """Return a tensor's one number before the first turn, in its dtype; None if it is not known."""
-        number: NDArray[Any] | None = self.folding.decide(self.folding.find_value(tensor, self.scope))
-        return None if number is None or number.size != 1 else number.reshape(())
-
-    def find_step(self, tensor: tf.Tensor) -> float | None:
-        """Return the number that each turn adds to a tensor: 0 if it depends on no change, None if unknown."""
-        position = _find_position(tensor, self.scope.graph)
-        if position is not None:
-            return self.steps[position]
-        return 0 if all(self.find_step(operand) == 0 for operand in tensor.op.inputs) else None
-
-    def enter_branch(self, choice: tf.Operation, branch: Any) -> _Condition:
-        """Return the graph of a branch as a condition; its arguments follow the first input of the ``If``."""
-        operands = list(choice.inputs)[1:]
-        begins = [self.folding.find_value(operand, self.scope) for operand in operands]
-        inside = Scope(branch, begins, self.scope, self.scope.owner)
-        inside.bind_arguments()
-        return _Condition(self.folding, inside, [self.find_step(_find_source(operand)) for operand in operands])
-
-
-class _Part(NamedTuple):
-    """An operator that must give True for a loop to go on, and the condition whose graph it is in."""
-
-    operator: tf.Operation
-    condition: _Condition
 
 
 class _Comparison(NamedTuple):
@@ -105,8 +64,8 @@ def count_turns(folding: Folding, condition: Scope, steps: Sequence[float | None
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are the numbers
     that each turn adds to them (`find_steps`).
     """
-    whole = _Condition(folding, condition, steps)
-    comparisons = [_read_comparison(part) for part in _split_condition(whole, condition.graph.outputs[0])]
+    whole = Condition(folding, condition, steps)
+    comparisons = [_read_comparison(part) for part in split_condition(whole, condition.graph.outputs[0])]
     true_turns = [_count_true_turns(comparison) for comparison in comparisons if comparison is not None]
     most = min(true_turns, default=math.inf)
     if most == math.inf:
@@ -126,7 +85,7 @@ def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[flo
     unchanged = {
         tensor.name: begin
         for tensor, begin, result in zip(body.inputs, begins, body.outputs, strict=False)
-        if _find_source(result).name == tensor.name
+        if find_source(result).name == tensor.name
     }
     return [_find_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
 
@@ -138,7 +97,7 @@ def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[st
     inputs.
     """
     variable = body.inputs[position]
-    result = _find_source(body.outputs[position])
+    result = find_source(body.outputs[position])
     if result.name == variable.name:
         return 0
     other = _find_other_operand(result, variable)
@@ -155,7 +114,7 @@ def _find_other_operand(result: tf.Tensor, variable: tf.Tensor) -> tf.Tensor | N
     """Return the tensor that is added to a variable, or subtracted, to make a result; None for another operation."""
     if result.op.type not in ("Add", "AddV2", "Sub"):
         return None
-    left, right = map(_find_source, result.op.inputs)
+    left, right = map(find_source, result.op.inputs)
     if left.name == variable.name:
         return right
     return left if right.name == variable.name and result.op.type != "Sub" else None
@@ -176,69 +135,12 @@ def advance_counter(start: NDArray[Any], step: float, turns: int) -> NDArray[Any
     return last.reshape(start.shape)
 
 
-# Parts of a condition -------------------------------------------------------------------------------------------------
-
-
-def _split_condition(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
-    """Yield the parts of a condition, which is true if all parts are: ``i < 10`` and ``y > 0`` of ``i < 10 and y > 0``.
-
-    ``tensor`` is the condition's result, or the result of a part that has parts itself.
-    """
-    tensor = _find_source(tensor)
-    operator = tensor.op
-    if operator.type == "LogicalAnd":
-        for operand in operator.inputs:
-            yield from _split_condition(condition, operand)
-    elif operator.type in ("If", "StatelessIf"):
-        yield from _split_choice(condition, tensor)
-    elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
-        yield _Part(operator, condition)
-
-
-def _split_choice(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
-    """Yield the parts of a condition that is an ``If``: Python's ``and`` computes its right side only if necessary.
-
-    Seen in TensorFlow 2.21, where AutoGraph writes the conditions of loops as ``If(test, then, otherwise)``::
-
-        while i < 10 and y > 0:              If(i < 10, y > 0, i < 10), the test itself, which is False there
-        while i < 10: if y > 0: break        If(not stopped, i < 10, not stopped)
-        for i in tf.range(10): ... break     If(i < 10, not stopped, False)
-
-    Each is true if both the test and ``then`` are: these are its parts. ``If(stopped, False, i < 10)``, which a user
-    may write, has the parts ``i < 10`` and the opposite of the test. There is no operator for the opposite, so the
-    ``If`` stands for it. If neither branch is False, the ``If`` is the only part. It is never counted.
-    """
-    choice, index = tensor.op, tensor.value_index
-    then, otherwise = (
-        body_named(condition.scope.graph, choice.get_attr(side).name) for side in ("then_branch", "else_branch")
-    )
-    if _is_false(otherwise.outputs[index]) or _returns_test(otherwise.outputs[index], otherwise, choice):
-        yield from _split_condition(condition, choice.inputs[0])
-        yield from _split_condition(condition.enter_branch(choice, then), then.outputs[index])
-        return
-    yield _Part(choice, condition)
-    if _is_false(then.outputs[index]):
-        yield from _split_condition(condition.enter_branch(choice, otherwise), otherwise.outputs[index])
-
-
-def _is_false(tensor: tf.Tensor) -> bool:
-    """Return whether a branch returns False."""
-    tensor = _find_source(tensor)
-    return tensor.op.type == "Const" and not bool(tf.make_ndarray(tensor.op.node_def.attr["value"].tensor).any())
-
-
-def _returns_test(tensor: tf.Tensor, branch: Any, choice: tf.Operation) -> bool:
-    """Return whether a branch returns the test of its ``If``, which is also among the operands of the branch."""
-    index = _find_position(_find_source(tensor), branch)
-    return index is not None and _find_source(choice.inputs[1 + index]).name == _find_source(choice.inputs[0]).name
-
-
-def _read_comparison(part: _Part) -> _Comparison | None:
+def _read_comparison(part: ConditionPart) -> _Comparison | None:
     """Return a part as a counter and its limit; None if it is anything else, or their numbers are not known."""
     kind = part.operator.type
     if kind not in _COMPARISONS:
         return None
-    counter, limit = map(_find_source, part.operator.inputs)
+    counter, limit = map(find_source, part.operator.inputs)
     if part.condition.find_step(counter) == 0:  # ``10 > i``: the counter can only be at the right
         counter, limit = limit, counter
         kind = _MIRRORED.get(kind, kind)
@@ -276,16 +178,3 @@ def _list_numbers(start: NDArray[Any], step: float, turns: int) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         numbers = np.add.accumulate(changes, dtype=start.dtype)
     return numbers
-
-
-# Tensors of graphs ----------------------------------------------------------------------------------------------------
-
-
-def _find_position(tensor: tf.Tensor, graph: Any) -> int | None:
-    """Return which of a graph's inputs a tensor is; None if it is none of them."""
-    return next((index for index, candidate in enumerate(graph.inputs) if candidate.name == tensor.name), None)
-
-
-def _find_source(tensor: tf.Tensor) -> tf.Tensor:
-    """Return the tensor that a chain of copies begins with."""
-    return skip_operators(tensor, ("Identity", "StopGradient"))
