@@ -12,7 +12,7 @@ import tensorflow as tf
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
-from .model.kinds import keras_variable_classes
+from .model.stored_variables import keras_variable_classes
 
 __all__ = ["TFDataLoader", "TFForwardPass", "as_tensor", "is_tensor", "random_tensor", "with_batch_size"]
 

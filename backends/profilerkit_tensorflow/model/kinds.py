@@ -6,7 +6,6 @@ saved model or a plain callable is one layer.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,26 +13,20 @@ import tensorflow as tf
 
 from profilerkit.backend_kit import call_stack, keras_children, keras_layers, keras_quantization, keras_variables
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
-from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value
 from profilerkit.backend_kit.keras_quantization import name_variable
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
+from .stored_variables import find_id, find_stored_variable, holds_random_state, is_variable
 
 __all__ = [
-    "find_id",
-    "find_stored_variable",
-    "holds_random_state",
     "holds_saved_model",
     "is_function",
     "is_layer",
     "is_unbuilt",
-    "is_variable",
-    "keras_variable_classes",
     "list_layers",
     "list_own_states",
     "name_own_weights",
-    "read_weight_list",
     "type_name",
 ]
 
@@ -61,16 +54,6 @@ def type_name(layer: Any) -> str:
 def is_unbuilt(model: Any) -> bool:
     """Return whether a Keras model lacks variables that its first call would make."""
     return is_any_keras(model) and keras_layers.is_keras_unbuilt(model)
-
-
-def is_variable(value: Any) -> bool:
-    """Return whether a value is a variable of TensorFlow or of Keras 3."""
-    return isinstance(value, (tf.Variable, *keras_variable_classes()))
-
-
-def holds_random_state(variable: Any) -> bool:
-    """Return whether a variable is the state of a random-number generator, of Keras or TensorFlow: no weight."""
-    return name_variable(variable) in ("seed_generator_state", "StateVar")
 
 
 def list_layers(model: Any) -> list[tuple[str, Any]]:
@@ -169,31 +152,3 @@ def _write_path(path: tuple[Any, ...]) -> str:
     """Return the path of a part of a module by its attributes: ``blocks[0]``."""
     first, *rest = path
     return "".join([str(first), *(f"[{key}]" for key in rest)]).replace(".", "_")
-
-
-# Variables of Keras, and TensorFlow's variables behind them -----------------------------------------------------------
-
-
-def find_stored_variable(variable: Any) -> Any:
-    """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
-    inner = read_variable_value(variable) if isinstance(variable, keras_variable_classes()) else None
-    return variable if inner is None else inner
-
-
-def find_id(variable: Any) -> int:
-    """Return the id of the TensorFlow variable: a variable of Keras has the id of the variable behind it."""
-    return id(find_stored_variable(variable))
-
-
-def keras_variable_classes() -> tuple[Any, ...]:
-    """Return the class of Keras 3's variables, which are no TensorFlow variables; nothing if Keras is not imported."""
-    variable = getattr(sys.modules.get("keras"), "Variable", None)
-    return (variable,) if isinstance(variable, type) else ()
-
-
-def read_weight_list(layer: Any, which: str) -> list[Any]:
-    """Return the weights that a Keras layer lists under a name, ``trainable_weights`` for instance."""
-    try:
-        return list(getattr(layer, which))
-    except ValueError:  # tf_keras raises it for a model that is not built
-        return [variable for child in direct_layers(layer) for variable in read_weight_list(child, which)]

@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from ..compat.variables import require_whole
-from .kinds import find_stored_variable, is_function, name_own_weights
+from .kinds import is_function, name_own_weights
+from .stored_variables import find_stored_variable
 from .weights import list_weights
 
 __all__ = ["as_one_replica", "describe_replicas", "find_strategy"]

@@ -12,7 +12,8 @@ from profilerkit.backend_kit.keras_layers import OF_CALLS, keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import NOT_FOLLOWED
-from .kinds import find_id, find_stored_variable, is_layer, is_variable
+from .kinds import is_layer
+from .stored_variables import find_id, find_stored_variable, is_variable
 from .weights import list_weights
 
 __all__ = ["fingerprint", "read_structure"]

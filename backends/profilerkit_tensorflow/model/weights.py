@@ -10,11 +10,12 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_layer_class
+from profilerkit.backend_kit.keras_layers import direct_layers
 
 from ..compat.saved_models import is_saved_model
 from ..untouched.held_state import HeldState, Visit
-from .kinds import find_id, holds_random_state, keras_variable_classes, name_own_weights, read_weight_list
-from .stored_variables import identify
+from .kinds import name_own_weights
+from .stored_variables import find_id, holds_random_state, identify, keras_variable_classes
 
 __all__ = ["ModelParts", "list_trainable_variables", "list_weights"]
 
@@ -36,7 +37,7 @@ def list_weights(model: Any) -> list[Any]:
     built yet has no parameters.
     """
     parts = ModelParts(model)
-    of_layers = (variable for layer in parts.layers for variable in read_weight_list(layer, "weights"))
+    of_layers = (variable for layer in parts.layers for variable in _read_weight_list(layer, "weights"))
     weights = {find_id(variable): variable for variable in of_layers}
     no_weights = {find_id(variable) for holder in parts.without_weights for variable in _list_variables(holder)}
     for variable in parts.variables_beside:
@@ -59,7 +60,7 @@ def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterab
     named = list(layers)
     model = named[0][1]
     if is_any_keras(model):
-        return read_weight_list(model, "trainable_weights")
+        return _read_weight_list(model, "trainable_weights")
     variables = [variable for _, layer in named for _, variable in name_own_weights(layer)]
     frozen = {identify(v) for _, layer in named for v in _list_frozen(layer)}
     distinct = {identify(variable): variable for variable in (*variables, *captured)}
@@ -69,8 +70,16 @@ def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterab
 def _list_frozen(layer: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer inside another kind of model lists as not trainable."""
     if is_any_keras(layer):
-        trained = set(map(identify, read_weight_list(layer, "trainable_weights")))
-        yield from (variable for variable in read_weight_list(layer, "weights") if identify(variable) not in trained)
+        trained = set(map(identify, _read_weight_list(layer, "trainable_weights")))
+        yield from (variable for variable in _read_weight_list(layer, "weights") if identify(variable) not in trained)
+
+
+def _read_weight_list(layer: Any, which: str) -> list[Any]:
+    """Return the weights that a Keras layer lists under a name, ``trainable_weights`` for instance."""
+    try:
+        return list(getattr(layer, which))
+    except ValueError:  # tf_keras raises it for a model that is not built
+        return [variable for child in direct_layers(layer) for variable in _read_weight_list(child, which)]
 
 
 class ModelParts(HeldState):

@@ -9,8 +9,7 @@ import tensorflow as tf
 from profilerkit import WithoutValuesError
 from profilerkit.backend_kit.keras_quantization import find_quantization_data
 
-from ..model.kinds import find_stored_variable
-from ..model.stored_variables import count_elements
+from ..model.stored_variables import count_elements, find_stored_variable
 from ..model.weights import list_weights
 from .required_values import require_values
 

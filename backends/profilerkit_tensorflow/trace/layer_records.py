@@ -16,9 +16,9 @@ from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 
 from ..compat.functions import list_traces
-from ..model.kinds import holds_random_state, is_function, list_layers, list_own_states, name_own_weights, type_name
+from ..model.kinds import is_function, list_layers, list_own_states, name_own_weights, type_name
 from ..model.saved_packing import read_packing
-from ..model.stored_variables import count_bytes, count_elements, identify
+from ..model.stored_variables import count_bytes, count_elements, holds_random_state, identify
 from ..model.unmade_weights import describe_unmade_weights
 from ..model.weights import list_trainable_variables, list_weights
 from .layers import LayerCalls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from profilerkit.backend_kit.live_bytes import Step
 
@@ -25,84 +25,90 @@ def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) ->
     return tuple(writer.write(operator) for operator in operators)
 
 
-@dataclass(frozen=True)
-class _ValueFacts:
-    """The known facts about a value.
-
-    Attributes:
-        tensor: Its number, shape and dtype.
-        origin: The first value in its buffer; for a value that goes into a loop, or comes out of it, the value itself.
-        maker: The type of the operator that made it; empty for a value of the caller.
-        runs: How often the step ran that made its buffer.
-        is_carried: Whether it goes into a loop, or comes out of it.
-        list_bytes: The bytes of all items, if it is a list.
-    """
-
-    tensor: Tensor
-    origin: int
-    maker: str = ""
-    runs: int = 1
-    is_carried: bool = False
-    list_bytes: int = 0
-
-
 class _StepWriter:
-    """Turns operators into steps, one after the other, and keeps the known facts about each value."""
+    """Turns operators into steps, one after the other."""
 
     def __init__(self, inputs: Iterable[Tensor]) -> None:
-        self._facts = {tensor.number: _ValueFacts(tensor, origin=tensor.number) for tensor in inputs}
-        #: The origins of the items of all lists.
-        self._listed: set[int] = set()
+        #: The values that are given or made so far, by their numbers.
+        self._known = {tensor.number: tensor for tensor in inputs}
+        #: The type of the operator that has made each value.
+        self._makers: dict[int, str] = {}
+        self._lists = _Lists()
 
     def write(self, operator: Executed) -> Step:
         """Return the step of the next operator."""
-        sources = [self._facts.get(number) for number in operator.inputs]
-        tensors = [None if source is None else source.tensor for source in sources]
+        sources = [self._known.get(number) for number in operator.inputs]
         aliases: dict[int, int] = {}
         makes: dict[int, int] = {}
         for index, output in enumerate(operator.outputs):
-            shared = find_shared_input(operator.type, index, tensors, output)
+            shared = find_shared_input(operator.type, index, sources, output)
             source = None if shared is None else sources[shared]
             if source is not None:
-                aliases[output.number] = source.tensor.number
-            is_held_elsewhere = operator.type == "Const" or (shared is not None and source is None)
-            size = 0 if is_held_elsewhere else self._count_bytes(operator, sources, output, source)
-            makes[output.number] = size
-            self._remember(operator, output, sources[0] if operator.type in LIST_WRITES else source, size)
-        maker = sources[0].maker if sources and sources[0] is not None else ""
+                aliases[output.number] = source.number
+            if operator.type == "Const" or (shared is not None and source is None):
+                makes[output.number] = 0  # it is held elsewhere
+            elif output.dtype == "variant":
+                makes[output.number] = self._lists.count_bytes(operator, sources, output, source)
+            else:
+                makes[output.number] = output.bytes
+            self._lists.note_origin(operator, output, sources[0] if operator.type in LIST_WRITES else source)
+            self._known[output.number], self._makers[output.number] = output, operator.type
+        maker = self._makers.get(operator.inputs[0], "") if operator.inputs else ""
         return Step(
-            reads=_list_numbers(tensors),
+            reads=_list_numbers(sources),
             makes=tuple(makes.items()),
             aliases=aliases,
-            reuses=_list_numbers(list_reusable(operator.type, tensors, maker)),
-            scratch=count_scratch_bytes(operator.type, tensors, operator.outputs, operator.equation),
+            reuses=_list_numbers(list_reusable(operator.type, sources, maker)),
+            scratch=count_scratch_bytes(operator.type, sources, operator.outputs, operator.equation),
         )
 
-    def _remember(self, operator: Executed, output: Tensor, before: _ValueFacts | None, size: int) -> None:
-        """Keep the known facts about an output; ``before`` is its value under another name, or in an earlier state."""
-        self._facts[output.number] = _ValueFacts(
-            output,
-            origin=output.number if before is None or operator.silent else before.origin,
-            maker=operator.type,
-            runs=operator.times if before is None else before.runs,
-            is_carried=operator.silent,
-            list_bytes=size if output.dtype == "variant" else 0,
-        )
 
-    def _count_bytes(
-        self, operator: Executed, sources: Sequence[_ValueFacts | None], output: Tensor, source: _ValueFacts | None
+class _Origin(NamedTuple):
+    """The first value in the buffer of a value, which is the value itself if it goes into a loop or comes out of one.
+
+    Attributes:
+        number: The number of that value.
+        runs: How often the step ran that made the buffer.
+        is_carried: Whether the value goes into a loop, or comes out of one.
+    """
+
+    number: int
+    runs: int = 1
+    is_carried: bool = False
+
+
+class _Lists:
+    """Counts the bytes of lists (variants): they are the bytes of the items that operators have put in."""
+
+    def __init__(self) -> None:
+        self._origins: dict[int, _Origin] = {}
+        self._bytes: dict[int, int] = {}
+        #: The origins of the items of all lists.
+        self._listed: set[int] = set()
+
+    def note_origin(self, operator: Executed, output: Tensor, before: Tensor | None) -> None:
+        """Note the origin of an output; ``before`` is its value under another name, or in an earlier state."""
+        if before is None:
+            self._origins[output.number] = _Origin(output.number, operator.times, operator.silent)
+            return
+        origin = self._find_origin(before.number)
+        number = output.number if operator.silent else origin.number
+        self._origins[output.number] = _Origin(number, origin.runs, operator.silent)
+
+    def count_bytes(
+        self, operator: Executed, sources: Sequence[Tensor | None], output: Tensor, source: Tensor | None
     ) -> int:
-        """Return the bytes of an output; for a list (a variant), the bytes of its items."""
-        if output.dtype != "variant":
-            return output.bytes
+        """Return the bytes of a list that an operator returns; ``source`` is the list in whose buffer it is."""
         if operator.type in LIST_WRITES:
-            return self._count_written_list(operator, sources[0], sources[LIST_WRITES[operator.type]])
-        first = sources[0] if operator.type == "TensorListFromTensor" else None
-        if first is not None:
-            return first.tensor.bytes
-        return 0 if source is None else source.list_bytes
+            size = self._count_written(operator, sources[0], sources[LIST_WRITES[operator.type]])
+        elif operator.type == "TensorListFromTensor" and sources[0] is not None:
+            size = sources[0].bytes
+        else:
+            size = 0 if source is None else self._bytes.get(source.number, 0)
+        self._bytes[output.number] = size
+        return size
 
-    def _count_written_list(self, operator: Executed, before: _ValueFacts | None, item: _ValueFacts | None) -> int:
+    def _count_written(self, operator: Executed, before: Tensor | None, item: Tensor | None) -> int:
         """Return the bytes of a list after an operator in a loop has written an item to it in each run.
 
         An item that the loop does not make is the same tensor in each run, and counted elsewhere; unless it is one of
@@ -110,12 +116,16 @@ class _StepWriter:
         """
         if before is None or item is None:
             return 0
-        origin = self._facts[item.origin]
+        bytes_before, first = self._bytes.get(before.number, 0), self._find_origin(item.number).number
+        origin = self._find_origin(first)
         is_same_each_time = origin.runs < operator.times and not origin.is_carried
-        if item.origin in self._listed or is_same_each_time:
-            return before.list_bytes
-        self._listed.add(item.origin)
-        return before.list_bytes + operator.times // before.runs * item.tensor.bytes
+        if first in self._listed or is_same_each_time:
+            return bytes_before
+        self._listed.add(first)
+        return bytes_before + operator.times // self._find_origin(before.number).runs * item.bytes
+
+    def _find_origin(self, number: int) -> _Origin:
+        return self._origins.get(number, _Origin(number))
 
 
 def _list_numbers(tensors: Iterable[Tensor | None]) -> tuple[int, ...]:

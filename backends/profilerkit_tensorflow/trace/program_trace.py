@@ -15,10 +15,9 @@ from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
 from ..compat.saved_models import is_saved_model
-from ..model.kinds import is_variable
 from ..model.replicas import describe_replicas, find_strategy
 from ..model.saved_packing import SavedPacking, read_packing
-from ..model.stored_variables import count_bytes, identify
+from ..model.stored_variables import count_bytes, identify, is_variable
 from .control_flow import HANDLERS
 from .layer_records import layer_records
 from .memory import count_constant_bytes, find_unsized_tensors
