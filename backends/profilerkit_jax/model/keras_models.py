@@ -72,8 +72,8 @@ def keras_subject(model: Any) -> Subject:
 def _place_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> list[_Placed]:
     """Return the variables of a model once each, in their first places."""
     placed: dict[int, _Placed] = {}
-    for place in _list_places(model, layers):
-        placed.setdefault(id(place.variable), place)
+    for candidate in _list_places(model, layers):
+        placed.setdefault(id(candidate.variable), candidate)
     return list(placed.values())
 
 
