@@ -30,14 +30,14 @@ class _StepWriter:
 
     def __init__(self, inputs: Iterable[Tensor]) -> None:
         #: The values that are given or made so far, by their numbers.
-        self._known = {tensor.number: tensor for tensor in inputs}
+        self._tensors = {tensor.number: tensor for tensor in inputs}
         #: The type of the operator that has made each value.
         self._makers: dict[int, str] = {}
         self._lists = _Lists()
 
     def write(self, operator: Executed) -> Step:
         """Return the step of the next operator."""
-        sources = [self._known.get(number) for number in operator.inputs]
+        sources = [self._tensors.get(number) for number in operator.inputs]
         aliases: dict[int, int] = {}
         makes: dict[int, int] = {}
         for index, output in enumerate(operator.outputs):
@@ -52,7 +52,7 @@ class _StepWriter:
             else:
                 makes[output.number] = output.bytes
             self._lists.note_origin(operator, output, sources[0] if operator.type in LIST_WRITES else source)
-            self._known[output.number], self._makers[output.number] = output, operator.type
+            self._tensors[output.number], self._makers[output.number] = output, operator.type
         maker = self._makers.get(operator.inputs[0], "") if operator.inputs else ""
         return Step(
             reads=_list_numbers(sources),
