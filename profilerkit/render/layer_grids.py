@@ -16,7 +16,7 @@ from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid
 from .layer_settings import write_settings
-from .values import Column, write_achieved, write_count, write_row_value, write_signed_count
+from .values import Column, write_achieved, write_count, write_row_value, write_shapes, write_signed_count
 
 __all__ = [
     "GridColumn",
@@ -70,7 +70,7 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     columns = [GridColumn("Layer", partial(write_name, nested=nested)), GridColumn("Type", itemgetter("type"))]
     if any(map(write_settings, layers)):
         columns.append(GridColumn("Settings", write_settings))
-    columns.append(GridColumn("Output shape", _write_shapes))
+    columns.append(GridColumn("Output shape", lambda row: write_shapes(row.get("output_shapes"))))
     if any(row["calls"] != 1 for row in layers):
         columns.append(GridColumn("Calls", write_calls, is_number=True))
     for key, heading in _COUNTS.items():
@@ -148,10 +148,6 @@ def _write_both_types(row: Row) -> str:
     """Return the type of a layer in the first model, with that in the second one if it differs."""
     kind, other = row["type"], row["other_type"]
     return str(kind) if other in (None, kind) else f"{kind} / {other}"
-
-
-def _write_shapes(row: Row) -> str:
-    return ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
 
 
 def write_calls(row: Row) -> str:

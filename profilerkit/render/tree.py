@@ -13,7 +13,7 @@ from ..trace.bounds import WORK
 from ..trace.layer_groups import group_children
 from ..trace.layer_paths import add_outer, within_depth
 from ..trace.records import LayerTable
-from .values import Column, share_text, write_achieved, write_row_value
+from .values import Column, share_text, write_achieved, write_row_value, write_shapes
 
 __all__ = ["render"]
 
@@ -122,14 +122,10 @@ def _write_label(row: Row, configuration: bool) -> str:
 
 def _write_values(row: Row) -> str:
     """Return the shapes of a layer, its values, and whether it was called, as far as they are known."""
-    inputs, outputs = _write_shapes(row.get("input_shapes")), _write_shapes(row.get("output_shapes"))
+    inputs, outputs = write_shapes(row.get("input_shapes")), write_shapes(row.get("output_shapes"))
     shapes = f"{inputs} -> {outputs}" if inputs and outputs else outputs
     values = [_write_value(row, column, word) for column, word in _VALUES.items()]
     return ", ".join(filter(None, (shapes, *values, write_achieved(row), _describe_calls(row))))
-
-
-def _write_shapes(shapes: Any) -> str:
-    return ", ".join(str(list(shape)) for shape in shapes or ())
 
 
 def _write_value(row: Row, column: str, word: str) -> str:

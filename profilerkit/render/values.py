@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..piping.outcome import Completeness
@@ -25,6 +25,7 @@ __all__ = [
     "write_in_full",
     "write_interval",
     "write_row_value",
+    "write_shapes",
     "write_signed_count",
 ]
 
@@ -180,6 +181,11 @@ def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | 
     if not value and bounds.high:
         return Sign.UPPER, bounds.high
     return bounds.sign(value), value
+
+
+def write_shapes(shapes: Iterable[Sequence[int]] | None) -> str:
+    """Return the shapes of tensors: "[1, 8], [1]"; an empty text for none."""
+    return ", ".join(str(list(shape)) for shape in shapes or ())
 
 
 def write_achieved(row: Mapping[str, Any]) -> str:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from ..error_text import shown
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, parent_path
 from ..trace.layer_work import TRAFFIC
 from ..trace.records import LayerTable
 from ..trace.table import Table
 
-__all__ = ["require_layers", "require_once", "require_operators", "short"]
+__all__ = ["require_layers", "require_once", "require_operators"]
 
 #: The columns that every renderer of layers reads, and every renderer of operators.
 _LAYER_COLUMNS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
@@ -35,13 +35,13 @@ def require_layers(table: LayerTable, where: str) -> None:
     for index, row in enumerate(table):
         path, depth = row["path"], row["depth"]
         if not isinstance(path, str) or bool(path) != bool(index):
-            raise ValueError(f"{where}.rows[{index}].path is {short(path)}; the root is the first row, and no other")
+            raise ValueError(f"{where}.rows[{index}].path is {shown(path)}; the root is the first row, and no other")
         parent = parent_path(path)
         if parent is not None and parent not in paths:
-            raise ValueError(f"{where}.rows[{index}].path is {short(path)}, but no row has {short(parent)}")
+            raise ValueError(f"{where}.rows[{index}].path is {shown(path)}, but no row has {shown(parent)}")
         if depth != count_depth(path):
             raise ValueError(
-                f"{where}.rows[{index}].depth is {short(depth)}, but {short(path)} lies {count_depth(path)} deep"
+                f"{where}.rows[{index}].depth is {shown(depth)}, but {shown(path)} lies {count_depth(path)} deep"
             )
     require_once((row["path"] for row in table), f"{where}.rows", "path")
     _require_counts(table, where, may_be_unknown=True)
@@ -52,7 +52,7 @@ def require_operators(table: Table, where: str) -> None:
     _require_columns(table.columns, _OPERATOR_COLUMNS, where)
     for index, row in enumerate(table if "reads" in table.columns else ()):
         if not all(type(read) is int and -1 <= read < index for read in row["reads"]):
-            raise ValueError(f"{where}.rows[{index}].reads is {short(row['reads'])}, no numbers of rows before it")
+            raise ValueError(f"{where}.rows[{index}].reads is {shown(row['reads'])}, no numbers of rows before it")
     _require_counts(table, where, may_be_unknown=False)
 
 
@@ -63,7 +63,7 @@ def _require_counts(table: Table, where: str, *, may_be_unknown: bool) -> None:
             count = row[column]
             is_count = type(count) in (int, float) and 0 <= count < math.inf
             if not is_count and not (may_be_unknown and count is None):
-                raise ValueError(f"{where}.rows[{index}].{column} is {short(count)}, no number from 0")
+                raise ValueError(f"{where}.rows[{index}].{column} is {shown(count)}, no number from 0")
 
 
 def _require_columns(columns: Sequence[str], names: Iterable[str], where: str) -> None:
@@ -78,11 +78,5 @@ def require_once(names: Iterable[str], where: str, field: str) -> None:
     before: set[str] = set()
     for index, name in enumerate(names):
         if name in before:
-            raise ValueError(f"{where}[{index}].{field} is {short(name)}, as that of one before it")
+            raise ValueError(f"{where}[{index}].{field} is {shown(name)}, as that of one before it")
         before.add(name)
-
-
-def short(value: Any) -> str:
-    """Return a value as text of 60 characters at most, for a message."""
-    text = repr(value[:60] if isinstance(value, (str, tuple)) else value)
-    return text if len(text) < 60 else f"{text[:57]}..."

@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeAlias, TypedDict, TypeVar
 import msgspec
 import numpy as np
 
+from ..error_text import shown
 from ..piping.outcome import is_number
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions, process_name
@@ -26,7 +27,7 @@ from ..times.layer_times import CallTime, LayerTime, LayerTimeTable
 from ..times.measurement import Measurement
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_once, short
+from .checked_tables import require_once
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
 
@@ -193,7 +194,7 @@ def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table)
     columns = convert(value.get("columns"), list[str], f"{where}.columns")
     rows = convert(value.get("rows"), list[list[Any]], f"{where}.rows")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"{where}.columns is {short(columns)}; each has a name of its own")
+        raise ValueError(f"{where}.columns is {shown(columns)}; each has a name of its own")
     for index, row in enumerate(rows):
         if len(row) != len(columns):
             raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
@@ -234,7 +235,7 @@ def _read_mapping(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _read_float(value: Mapping[str, Any], where: str) -> float:
     text = value.get("value")
     if text not in ("nan", "inf", "-inf"):
-        raise ValueError(f"{where}.value is {short(text)}; it can be 'nan', 'inf', '-inf'")
+        raise ValueError(f"{where}.value is {shown(text)}; it can be 'nan', 'inf', '-inf'")
     return float(text)
 
 

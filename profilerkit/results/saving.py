@@ -20,13 +20,14 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from ..arguments.checks import PATH
+from ..error_text import shown
 from ..errors import ReportFileError
 from ..piping.outcome import Completeness
 from ..process.collector import collector_paused
 from ..process.files import write_text
 from ..trace.bounds import Bounds, Sign
 from ..trace.records import MemoryTimeline
-from .checked_tables import require_layers, require_once, require_operators, short
+from .checked_tables import require_layers, require_once, require_operators
 from .comparison import Comparison
 from .json_values import convert, from_plain, to_plain, write_fields
 from .report import Report, StatusRecord
@@ -295,7 +296,7 @@ def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:
 def _read_end(plain: Mapping[str, Any], name: str, where: str) -> float | None:
     end = from_plain(plain.get(name), f"{where}.{name}")
     if end is not None and type(end) not in (int, float):
-        raise ValueError(f"{where}.{name} is {short(end)}, no number")
+        raise ValueError(f"{where}.{name} is {shown(end)}, no number")
     number: float | None = end
     return number
 
@@ -305,5 +306,5 @@ def _join_ends(value: Any, low: float | None, high: float | None, where: str) ->
     if low is not None and low == value and high is None:
         return None
     if (low is not None and low > value) or (high is not None and high < value):
-        raise ValueError(f"{where} has the value {short(value)}, which is not between low and high")
+        raise ValueError(f"{where} has the value {shown(value)}, which is not between low and high")
     return Bounds(low, high)

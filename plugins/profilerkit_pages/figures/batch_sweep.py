@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.error_text import shown
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.results.checked_tables import short
 
 from .canvas import COLOURS, find_end, finish, legend_above, name_beyond, new_figure, plain, title_axis, unit_for
 from .reading import explain_metric, list_reports, why_missing
@@ -92,7 +92,7 @@ def _require_sweep(report: Report) -> _Rows:
         raise ValueError(f"the report of {report.name} has no 'batch_sweep': {how}")
     rows: _Rows = record.value
     if not isinstance(rows, (list, tuple)):
-        raise ValueError(f"the 'batch_sweep' of {report.name} is {short(rows)}: no rows of batch sizes to draw")
+        raise ValueError(f"the 'batch_sweep' of {report.name} is {shown(rows)}: no rows of batch sizes to draw")
     if not len(rows):
         raise ValueError(f"the 'batch_sweep' of {report.name} has no rows to draw")
     return rows
