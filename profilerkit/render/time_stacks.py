@@ -42,7 +42,8 @@ def stack_frames(report: Report) -> dict[str, list[Frame]]:
     """Return the outermost frames by the name of a track, such as "layers, forward"; only tracks that have times.
 
     Seconds are medians over the passes. Layers are in the order of the model and have their own times; a time below
-    zero, which is left where the overhead of measuring was taken out, is zero. Operators lie in their layers.
+    zero, which is left where the overhead of measuring was taken out, is zero. Operators lie in their layers, in the
+    order in which they ran first.
     """
     tracks = {}
     for phase in _PHASES:
@@ -86,7 +87,8 @@ def _stack_layers(report: Report, phase: str) -> list[Frame]:
 
 def _stack_operators(report: Report, phase: str) -> list[Frame]:
     frames: dict[str, Frame] = {}
-    for row in find_rows(report, "operator", "layer", "phase", "seconds"):
+    rows = find_rows(report, "operator", "layer", "phase", "seconds")
+    for row in sorted(rows, key=lambda row: row.get("order", 0)):  # a table has the slowest first
         seconds = read_seconds(row.get("seconds"))
         if seconds is None or row.get("phase") != phase:
             continue

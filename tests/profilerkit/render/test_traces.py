@@ -170,3 +170,16 @@ def test_layers_are_in_the_order_of_the_model(form: str) -> None:
     drawn = render(replace(TEACHER, statuses={"layer_times": record("layer_times", times, "")}), form)
     places = [drawn.index(f'"{path or "(model)"} (Linear)"') for path in paths]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("form", ["speedscope", "chrome-trace"])
+def test_operators_are_in_the_order_in_which_they_ran(form: str) -> None:
+    """A table has the slowest first: here those of the head, which ran last, and of the stem the second."""
+    ran = [("conv", "stem", 1.0), ("norm", "stem", 2.0), ("mm", "head", 4.0)]
+    rows = [
+        {"operator": operator, "layer": layer, "phase": "forward", "order": order, "seconds": seconds}
+        for order, (operator, layer, seconds) in enumerate(ran)
+    ]
+    drawn = render(replace(TEACHER, statuses={"t": record("t", Table(reversed(rows)), "")}), form)
+    places = [drawn.index(f'"{name}"') for name in ("stem", "conv", "norm", "head", "mm")]
+    assert places == sorted(places)
