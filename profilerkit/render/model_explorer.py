@@ -84,7 +84,7 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
 
 def _choose_column(report: Report) -> str:
     """Return the column that is drawn by default."""
-    if any(True for _ in _list_own_microseconds(report)):
+    if next(_list_own_microseconds(report), None) is not None:
         return "seconds"
     return next((column for column in WORK if column in report.statuses), "params")
 
@@ -135,19 +135,19 @@ def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]
         by_operator.setdefault((row["layer"], row["operator"]), row)
         by_layer.setdefault(row["layer"], row)
     values: dict[_Node, float] = {}
-    total = left_out = 0  # of the values that are not zero
+    placed = left_out = 0  # of the values that are not zero
     for own_value in own_values:
-        total += 1 if own_value.value else 0
         heaviest = by_operator.get((own_value.layer, own_value.operator)) or by_layer.get(own_value.layer)
-        if heaviest is not None:
-            node = _Node.of(heaviest)
-            values[node] = values.get(node, 0) + own_value.value
-        elif own_value.value:
-            left_out += 1
-    remark = ""
-    if left_out:
-        remark = f", of {total - left_out} of {total} layers or operators: the others have no node"
-    return _NodeValues(values, remark)
+        if heaviest is None:
+            left_out += bool(own_value.value)
+            continue
+        placed += bool(own_value.value)
+        node = _Node.of(heaviest)
+        values[node] = values.get(node, 0) + own_value.value
+    if not left_out:
+        return _NodeValues(values, "")
+    total = placed + left_out
+    return _NodeValues(values, f", of {placed} of {total} layers or operators: the others have no node")
 
 
 def _list_own_params(report: Report) -> Iterator[_OwnValue]:

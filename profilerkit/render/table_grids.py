@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
-from ..trace.bounds import WORK
+from ..trace.bounds import WORK, name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.layer_view import PEAK
 from ..trace.rows import read_work
@@ -36,7 +36,7 @@ _SHOWN = frozenset(
 _STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
 #: The columns of counts whose two ends, ``macs_low`` and ``macs_high``, are shown as a sign before them.
 _BOUNDED = (*WORK, *(f"own_{name}" for name in WORK), "value")
-_ENDS = frozenset(f"{name}_{end}" for name in _BOUNDED for end in ("low", "high"))
+_ENDS = frozenset(end for name in _BOUNDED for end in name_ends(name))
 
 
 def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:

@@ -194,6 +194,27 @@ def layer_time_table(times: Sequence[LayerTime]) -> LayerTimeTable:
     return LayerTimeTable(times)
 
 
+def _require_equal_passes(times: Sequence[LayerTime]) -> None:
+    forward = {len(time.own_forward) for time in times}
+    backward = {len(time.own_backward) for time in times if time.own_backward is not None}
+    for numbers in (forward, backward):
+        if len(numbers) > 1 or 0 in numbers:
+            raise ValueError(
+                f"the layers were timed in {', '.join(map(str, sorted(numbers)))} passes; all must have the same "
+                "number of them, and at least one"
+            )
+
+
+def _add_layers_inside(own_seconds: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+    """Return the seconds of each layer with the seconds of the layers inside it, pass by pass."""
+    whole, around = dict(own_seconds), nearest_around(own_seconds)
+    for path in sorted(own_seconds, key=count_depth, reverse=True):
+        parent = around[path]
+        if parent is not None:
+            whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))
+    return whole
+
+
 class LayerTimer(ABC):
     """Times the layers of a model while the user's own code runs it, inside a ``with`` block."""
 
@@ -215,24 +236,3 @@ class LayerTimer(ABC):
     def table(self) -> LayerTimeTable:
         """The times as a table; without rows if there was no pass."""
         return layer_time_table(self.times())
-
-
-def _require_equal_passes(times: Sequence[LayerTime]) -> None:
-    forward = {len(time.own_forward) for time in times}
-    backward = {len(time.own_backward) for time in times if time.own_backward is not None}
-    for numbers in (forward, backward):
-        if len(numbers) > 1 or 0 in numbers:
-            raise ValueError(
-                f"the layers were timed in {', '.join(map(str, sorted(numbers)))} passes; all must have the same "
-                "number of them, and at least one"
-            )
-
-
-def _add_layers_inside(own_seconds: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
-    """Return the seconds of each layer with the seconds of the layers inside it, pass by pass."""
-    whole, around = dict(own_seconds), nearest_around(own_seconds)
-    for path in sorted(own_seconds, key=count_depth, reverse=True):
-        parent = around[path]
-        if parent is not None:
-            whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))
-    return whole
