@@ -229,6 +229,12 @@ def _add_note(value: Any, options: RunOptions) -> Any:
     return qualify(value, notes=[str(options)])
 
 
+def note_left_out(options: RunOptions) -> str:
+    """Return a note for a metric that is not measured with the options of a run, except ``training``; empty for none."""
+    left_out = str(replace(options, training=False))
+    return f"measured without the options of execution_time: {left_out}" if left_out else ""
+
+
 def _compute_throughput(time: Measurement, batch_size: int | None) -> Any:
     """Return the samples in a second; unavailable if the number of samples is not known."""
     if batch_size is None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from profilerkit import ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check, at_least
-from profilerkit.backend import Backend, DeviceLike
+from profilerkit.backend import AS_IT_IS, Backend, DeviceLike, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
@@ -17,6 +17,7 @@ from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.times.steps import WatchedSteps
 from profilerkit.trace.observed_runs import ObservedRun, TimedLayers, Witnessed
 
+from .execution_time import note_left_out
 from .kinds import LayerRows
 
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
@@ -61,6 +62,7 @@ class ComputeLayerTimes(ProfilerFunction):
         backward: bool = True,
         watched: WatchedSteps | None = None,
         max_seconds: float | None = None,
+        run_options: RunOptions = AS_IT_IS,
     ) -> Any:
         """Return the table; unavailable if the backend does not time layers, and for a model without values.
 
@@ -77,6 +79,7 @@ class ComputeLayerTimes(ProfilerFunction):
             backward: If True, the backward pass is timed too.
             watched: Measured steps of a training loop. Their times are then returned, and the model does not run.
             max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
+            run_options: The options of ``execution_time``, which a note names: layers are timed without them.
         """
         if watched is not None:
             reason = watched.without_calls or watched.explain_absence("forward")
@@ -90,13 +93,13 @@ class ComputeLayerTimes(ProfilerFunction):
             times, note = measure(passes), ""
         else:
             times, note = _measure_within(max_seconds, passes, measure)
-        return Witnessed(_make_table(times, note), tuple(_list_runs(times)))
+        return Witnessed(_make_table(times, note, note_left_out(run_options)), tuple(_list_runs(times)))
 
 
-def _make_table(times: Sequence[LayerTime], note: str = "") -> Any:
+def _make_table(times: Sequence[LayerTime], *notes: str) -> Any:
     """Return the table of the times; partial if work is missing from the whole model."""
     missing = tuple(time.missing for time in times if time.missing and not time.path)
-    return qualify(layer_time_table(times), missing, [note])
+    return qualify(layer_time_table(times), missing, notes)
 
 
 def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], T]) -> tuple[T, str]:

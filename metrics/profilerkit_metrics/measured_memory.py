@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from profilerkit import Noted, Partial, ProfilerFunction
+from profilerkit import Partial, ProfilerFunction
 from profilerkit.arguments.checks import FLAG, Check
-from profilerkit.backend import Backend, DeviceLike
+from profilerkit.backend import AS_IT_IS, Backend, DeviceLike, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import MeasuresMemory, require_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.observed_runs import Witnessed
 from profilerkit.trace.records import ModelTrace
 
+from .execution_time import note_left_out
 from .kinds import Bytes
 
 __all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
@@ -53,6 +55,7 @@ class ComputeMeasuredMemory(ProfilerFunction):
         trace: ModelTrace,
         device: DeviceLike = None,
         include_weights: bool = True,
+        run_options: RunOptions = AS_IT_IS,
     ) -> Any:
         """Return the peak in bytes, with the prediction beside it; unavailable if the backend cannot tell.
 
@@ -63,6 +66,7 @@ class ComputeMeasuredMemory(ProfilerFunction):
             trace: Where the weights' bytes, and the prediction, are taken from.
             device: The device that runs the model. Default: the current device of the model.
             include_weights: Whether the weights count into the peak.
+            run_options: That of ``layer_times``.
         """
         peak = require_capability(backend, MeasuresMemory).measure_memory(model, ModelInputs.of(inputs), device)
         if trace.failure is not None:
@@ -70,4 +74,4 @@ class ComputeMeasuredMemory(ProfilerFunction):
         measured = int(peak) + (trace.memory.weight_bytes if include_weights else 0)
         predicted = trace.memory.peak_bytes(include_weights)
         note = f"memory_footprint predicts {predicted:,} B, {100 * predicted / max(measured, 1):.0f} % of it"
-        return Witnessed(Noted(measured, note), getattr(peak, "runs", ()))
+        return Witnessed(qualify(measured, notes=[note, note_left_out(run_options)]), getattr(peak, "runs", ()))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from profilerkit import Metric, NotOfferedError, ProfilerFunction, Scale
 from profilerkit.arguments.checks import FLAG, PATH, Check, at_least
-from profilerkit.backend import Backend, DeviceLike
+from profilerkit.backend import AS_IT_IS, Backend, DeviceLike, RunOptions
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.count_text import format_count
 from profilerkit.inputs import ModelInputs
@@ -20,6 +20,8 @@ from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.ignoring import Ignored, without_layers
 from profilerkit.trace.observed_runs import Witnessed, explain_contradiction
 from profilerkit.trace.records import ModelTrace
+
+from .execution_time import note_left_out
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]
 
@@ -69,6 +71,7 @@ class ComputeOperatorTable(ProfilerFunction):
         backward: bool = True,
         export: str | os.PathLike[str] | None = None,
         ignore: Ignored = (),
+        run_options: RunOptions = AS_IT_IS,
     ) -> Any:
         """Return the table; unavailable if the backend does not time operators, and for a model without values.
 
@@ -85,6 +88,7 @@ class ComputeOperatorTable(ProfilerFunction):
             backward: If True, the backward pass is timed too.
             export: The path of a file for the framework's own trace of one pass. Default: no file.
             ignore: Layers whose operators have times, but no MACs and FLOPs.
+            run_options: That of ``layer_times``.
         """
         model_inputs = ModelInputs.of(inputs)
         times = require_capability(backend, TimesOperators).operator_times(
@@ -96,6 +100,7 @@ class ComputeOperatorTable(ProfilerFunction):
         table = operator_table(times, traces)
         outside = [f"{scale_value(time, 's', Scale.TIME)} {phase}" for phase, time in table.outside_seconds.items()]
         notes = [f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks]
+        notes += filter(None, [note_left_out(run_options)])
         missing = [*times.notes, explain_contradiction(trace, times.runs)]
         return Witnessed(qualify(table, tuple(filter(None, missing)), ["; ".join(notes)]), times.runs)
 

@@ -211,6 +211,15 @@ def test_what_is_no_number_of_threads(threads: Any) -> None:
         RunOptions(num_threads=threads)
 
 
+@pytest.mark.parametrize("key", ["layer_times", "operator_table", "measured_memory"])
+def test_options_that_a_measurement_leaves_out_are_said(key: str) -> None:
+    how: dict[str, Any] = {"metrics": [key, "execution_time"], "num_iters": 2}
+    report = profile(nn.Linear(4, 2), ones(1, 4), num_threads=1, autocast="bfloat16", training=True, **how)
+    left_out = "measured without the options of execution_time: under autocast to bfloat16, on 1 thread"
+    assert report.status(key).note.endswith(left_out)
+    assert "without the options" not in profile(nn.Linear(4, 2), ones(1, 4), training=True, **how).status(key).note
+
+
 @pytest.mark.parametrize(
     ("autocast", "dtype"),
     [(True, torch.bfloat16), ("float16", torch.float16), ("torch.bfloat16", torch.bfloat16), (torch.float16,) * 2],
