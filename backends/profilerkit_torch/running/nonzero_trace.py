@@ -78,6 +78,8 @@ _WITH_WEIGHT = (
 )
 #: Attention multiplies activations, even if they are learned: zeros in them are no pruned weights.
 _ATTENTION = "aten::scaled_dot_product_attention"
+#: Operators that multiply vectors: of others, a vector is a bias.
+_OF_VECTORS = ("aten::mv", "aten::dot", "aten::vdot")
 #: Operators whose first argument is added to a product.
 _WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
 
@@ -131,7 +133,10 @@ class NonzeroMode(TorchDispatchMode):
             for tensor in _find_factors(func, args, arguments)
             if self._weights.has(tensor) and not self._activations.has(tensor)
         ]
-        return [weight for weight in packed + plain if weight.dim() > 1 and _has_own_zero(weight, func)]
+        has_vectors = read_schema(func).name in _OF_VECTORS
+        return [
+            weight for weight in packed + plain if (has_vectors or weight.dim() > 1) and _has_own_zero(weight, func)
+        ]
 
     def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
         """Note the results of an operator as activations, or as weights."""

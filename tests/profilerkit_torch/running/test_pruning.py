@@ -123,6 +123,15 @@ def test_rows_that_are_pruned_whole_cost_nothing() -> None:
     assert effective(layer, ones(1, 3, 5, 5)) == 3 * 3 * 4 * 3 * 9
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (4,)])
+def test_the_zeros_of_a_vector_count(shape: tuple[int, ...]) -> None:
+    """A learned vector that pools features, such as that of attention over words, has one zero in four."""
+    vector = nn.Module()
+    vector.weight = nn.Parameter(torch.tensor([1.0, 0.0, 2.0, 3.0]))
+    x = torch.ones(shape)
+    assert effective(Call(lambda self, x: x @ self.vector.weight, vector=vector), x) == x.numel() * 3 // 4
+
+
 def test_two_of_four_is_half() -> None:
     layer = nn.Linear(8, 4, bias=False)
     with torch.no_grad():
