@@ -230,7 +230,7 @@ def _add_note(value: Any, options: RunOptions) -> Any:
 
 
 def note_left_out(options: RunOptions) -> str:
-    """Return a note for a metric that is measured without the options of a run; empty for none, and for ``training``."""
+    """Return a note for a metric that is measured without the options of a run; empty for none and training."""
     left_out = str(replace(options, training=False))
     return f"measured without the options of execution_time: {left_out}" if left_out else ""
 
