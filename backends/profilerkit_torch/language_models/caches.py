@@ -5,7 +5,7 @@ A cache may be objects, dicts, lists, or states of state-space models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit import InputError
 from profilerkit.process.object_facts import list_slots
-from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, CacheTensor, find_layer
+from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, CacheTensor
 from profilerkit_predict.language_models.records import LatentAttention
 
 from ..compat.modes import unseen_by_functions
@@ -27,8 +27,6 @@ from .dtypes import choose_dtype
 __all__ = [
     "count_repeats",
     "find_latent_attention",
-    "find_limits",
-    "find_windows",
     "list_contents",
     "list_layer_windows",
 ]
@@ -97,29 +95,6 @@ def list_layer_windows(cache: Any) -> dict[int, int]:
 
 
 # The attention of the cache -------------------------------------------------------------------------------------------
-
-
-def find_windows(model: nn.Module, cache_windows: Mapping[int, int]) -> dict[str, int | None]:
-    """Return the tokens that each attention attends to by its path, from the windows of the layers of the cache."""
-    return dict(_list_by_path(model, cache_windows))
-
-
-def find_limits(model: nn.Module, cache: Iterable[CacheLayer]) -> dict[str, int | None]:
-    """Return how many entries each attention attends to at most by its path, if an indexer chooses them."""
-    limits: dict[int, int] = {}
-    for part in cache:
-        index = find_layer(part.path).rpartition(".")[2]
-        if part.most_read is not None and index.isdigit():
-            limits[int(index)] = part.most_read
-    return dict(_list_by_path(model, limits))
-
-
-def _list_by_path(model: nn.Module, values: Mapping[int, int]) -> Iterator[tuple[str, int]]:
-    """Yield the path of each module that has the index of a layer, with the value of that layer if it has one."""
-    for path, module in model.named_modules():
-        index = getattr(module, "layer_idx", None)
-        if isinstance(index, int) and index in values:
-            yield path, values[index]
 
 
 def count_repeats(model: nn.Module, cache: CacheContents) -> int:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
+from torch import nn
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import LayerCall, OpRecord
 from profilerkit_predict.language_models.laws import Passes, find_root_call, split_phases
-from profilerkit_predict.language_models.model_cache import CacheContents
+from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, find_layer
 from profilerkit_predict.language_models.records import LatentAttention, PassCounts, TracedPasses
 from profilerkit_predict.language_models.step_shapes import find_shapes
 
-from .caches import find_limits, find_windows
 from .configurations import has_chunks
 from .following import FollowedPrompt
 
@@ -25,9 +25,25 @@ def list_passes(traced: FollowedPrompt, latent: LatentAttention | None) -> Passe
     """Return the operators of the prefill and the step, and the sizes that their work may follow."""
     model, trace, batch = traced.model, traced.trace, traced.calls.contents[0].batch
     prefill, decode = ([trace.operators[index] for index in phase] for phase in split_phases(trace)[:2])
-    windows = find_windows(model, traced.calls.windows)
-    limits = find_limits(model, traced.cache) if latent is None else {}  # for latents `engine_macs` limits the keys
+    windows = _name_by_path(model, traced.calls.windows)
+    limits = _find_limits(model, traced.cache) if latent is None else {}  # for latents `engine_macs` limits the keys
     return Passes(prefill, decode, batch, traced.length, windows, traced.strides, limits, has_chunks(model.config))
+
+
+def _find_limits(model: nn.Module, cache: Iterable[CacheLayer]) -> dict[str, int | None]:
+    """Return how many entries each attention attends to at most by its path, if an indexer chooses them."""
+    limits: dict[int, int] = {}
+    for part in cache:
+        index = find_layer(part.path).rpartition(".")[2]
+        if part.most_read is not None and index.isdigit():
+            limits[int(index)] = part.most_read
+    return _name_by_path(model, limits)
+
+
+def _name_by_path(model: nn.Module, values: Mapping[int, int]) -> dict[str, int | None]:
+    """Return the values of layers by the paths of the modules that have the index of the layer."""
+    indices = {path: getattr(module, "layer_idx", None) for path, module in model.named_modules()}
+    return {path: values[index] for path, index in indices.items() if isinstance(index, int) and index in values}
 
 
 def count_passes(traced: FollowedPrompt, passes: Passes, has_laws: bool) -> TracedPasses:

@@ -55,19 +55,12 @@ class _Empty(nn.Module):
 
 
 class _Round(NamedTuple):
-    """Seconds of a call of a layer that does nothing, in several ways.
+    """Seconds of a call of a layer that does nothing."""
 
-    Attributes:
-        plain: Of the call as it is.
-        bare: Of the function that a stand-in calls, without the call around it.
-        noted: Of the call with a stand-in.
-        within: Between the two moments of a stand-in.
-    """
-
-    plain: float
-    bare: float
-    noted: float
-    within: float
+    plain: float  #: of the call as it is
+    bare: float  #: of the function that a stand-in calls, without the call around it
+    noted: float  #: of the call with a stand-in
+    within: float  #: between the two moments of a stand-in
 
 
 def _measure_calls(clock: HostClock) -> CallOverhead:

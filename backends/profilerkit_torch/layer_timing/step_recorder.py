@@ -34,19 +34,12 @@ _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps can
 
 
 class _Begin(NamedTuple):
-    """The state at the beginning of a step.
+    """The state at the beginning of a step."""
 
-    Attributes:
-        devices: The model's devices that run beside the host.
-        runs: The calls of the model in earlier steps that are still kept.
-        calls: How many calls of the model had begun.
-        moment: The clock's reading.
-    """
-
-    devices: Sequence[torch.device]
-    runs: set[TimedRun]
-    calls: int
-    moment: Any
+    devices: Sequence[torch.device]  #: the model's devices that run beside the host
+    runs: set[TimedRun]  #: the calls of the model in earlier steps that are still kept
+    calls: int  #: how many calls of the model had begun
+    moment: Any  #: the clock's reading
 
 
 class TorchStepRecorder(StepRecorder):

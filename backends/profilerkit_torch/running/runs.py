@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -188,24 +188,20 @@ class _FirstPass:
     def choose_step(self, usual: Step, with_gradients: Step | None) -> Step:
         """Run once by the usual step and return it; the other step for a model that needs gradients while it runs."""
         self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
-        try:
-            self._run(usual)
-        except ModelFailedError as error:
-            if with_gradients is None or not needs_autograd(error.__cause__):
-                raise
-            with suppress(ModelFailedError):  # then the error of the usual step is more helpful
-                self._run(with_gradients)
-                return with_gradients
-            raise
-        return usual
+        error = self._try(usual)
+        if error is None:
+            return usual
+        if with_gradients is not None and needs_autograd(error.__cause__) and self._try(with_gradients) is None:
+            return with_gradients
+        raise error
 
     def _list_unseen(self) -> Iterator[torch.Tensor]:
         """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
         candidates = (*self._inventory.attributes, *self.objects.all_tensors)
         return (tensor for tensor in candidates if tensor.device.type == "cpu")
 
-    def _run(self, step: Step) -> None:
-        """Run once; raise `ModelFailedError` if the model raises, `BackendFailedError` for our own errors.
+    def _try(self, step: Step) -> ModelFailedError | None:
+        """Run once; return the error if the model raises, and raise `BackendFailedError` for our own errors.
 
         Functions that the user compiles run as written: under a mode torch would refuse to compile them, for ever.
         """
@@ -218,7 +214,12 @@ class _FirstPass:
         except Exception as error:  # whatever the model raises
             paths = {id(module): path for path, module in reversed(self._inventory.layers)}  # the first of several
             note_raising_layer(error, paths)
-            raise explain_failure(error, self._inputs, "torch", __package__) from error
+            failure = explain_failure(error, self._inputs, "torch", __package__)
+            if not isinstance(failure, ModelFailedError):
+                raise failure from error
+            failure.__cause__ = error
+            return failure
+        return None
 
 
 def _compile(run: Pass, options: RunOptions) -> None:
