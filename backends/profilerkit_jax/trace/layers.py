@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -18,7 +18,24 @@ from ..model.subject import UNMET, Subject
 from .frames import NAMED_SCOPE, Frames
 from .values import Executed, Value
 
-__all__ = ["list_calls", "order_types"]
+__all__ = ["list_calls", "number_calls", "order_types"]
+
+
+def number_calls(executed: Sequence[Executed], uncounted: Sequence[Executed], frames: Frames) -> None:
+    """Number the calls of each layer anew: first the calls with equations that run, then those of other branches.
+
+    A call in which everything is known before the program runs, such as the making of an initial state, has none.
+    """
+    numbers: Counter[str] = Counter()
+    renumbered: dict[Scope, Scope] = {}
+    for equations in (executed, uncounted):
+        scopes = {scope for equation in equations for scope in equation.chain} - renumbered.keys()
+        for scope in sorted(scopes, key=attrgetter("call")):
+            renumbered[scope] = Scope(scope.path, numbers[scope.path])
+            numbers[scope.path] += 1
+    for equation in (*executed, *uncounted):
+        equation.chain = tuple(renumbered[scope] for scope in equation.chain)
+    frames.marks = {renumbered[scope]: mark for scope, mark in frames.marks.items() if scope in renumbered}
 
 
 def list_calls(

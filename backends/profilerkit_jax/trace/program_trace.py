@@ -24,7 +24,7 @@ from ..model.weights import list_constants, list_weights
 from ..untouched.settings import SETTINGS
 from .control_flow import HANDLERS
 from .frames import Context, Frames
-from .layers import list_calls, order_types
+from .layers import list_calls, number_calls, order_types
 from .program import Program
 from .values import Value
 from .walk import Handler, Walk
@@ -72,6 +72,7 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
     work, marks = walk.work, program.marks
     # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
+    number_calls(work.operators, uncounted, walk.frames)
     count_whole_layers([*work.operators, *uncounted], subject, marks, walk.frames, training)
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     is_keras = subject.kind == "keras"  # it saves variables alone

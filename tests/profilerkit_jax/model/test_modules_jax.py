@@ -415,6 +415,53 @@ def test_a_recurrent_layer_of_linen_has_the_work_of_its_cell() -> None:
     assert table[""]["macs"] == 2 * 7 * 3 * (WIDTH * 5 + 5 * 5)
 
 
+class WithState(linen.Module):
+    """A layer that makes its own initial state in a method, as Flax's example of sentiments does."""
+
+    @linen.compact
+    def __call__(self, state: Any, x: Any) -> Any:
+        return linen.Dense(WIDTH, name="dense")(x + state)
+
+    def make_state(self) -> Any:
+        return jnp.zeros((BATCH, WIDTH))
+
+
+class Stateful(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any) -> Any:
+        layer = WithState(name="layer")
+        return layer(layer.make_state(), x)
+
+
+def test_a_call_in_which_all_is_known_before_the_run_is_no_call() -> None:
+    module = Stateful()
+    trace = trace_module(JaxModel(module, module.init(jax.random.key(0), jnp.ones((BATCH, WIDTH)))))
+    assert {layer.path: len(layer.calls) for layer in trace.layers} == {"": 1, "layer": 1, "layer.dense": 1}
+    assert trace.layer("layer.dense").calls[0].caller == ("layer", 0)
+    assert trace.macs == BATCH * WIDTH * WIDTH
+
+
+class Branching(nnx.Module):
+    """Two blocks around one layer: a branch calls the block once, the other one twice."""
+
+    def __init__(self, branches: Callable[[Any], tuple[Any, Any]]) -> None:
+        self.block, self.branches = NnxBlock(nnx.Rngs(0)), branches
+
+    def __call__(self, x: Any) -> Any:
+        return jax.lax.cond(x[0, 0] > 0, *self.branches(self.block), x)
+
+
+@pytest.mark.parametrize(
+    "branches", [lambda block: (block, lambda x: block(block(x))), lambda block: (lambda x: block(block(x)), block)]
+)
+def test_the_calls_of_the_branch_that_is_counted_are_numbered_from_the_first(branches: Any) -> None:
+    trace = trace_module(Branching(branches), ModelInputs(jax.ShapeDtypeStruct((BATCH, WIDTH), "float32")))
+    assert trace.macs == MACS
+    callers = {layer.path: [call.caller for call in layer.calls] for layer in trace.layers}
+    assert callers["block"] == [("", 0), ("", 0)]
+    assert callers["block.up"] == [("block", 0), ("block", 1)]
+
+
 class Scoped(nnx.Module):
     """Three operations of each element in a scope of the user's, and a layer."""
 
