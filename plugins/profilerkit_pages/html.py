@@ -34,7 +34,20 @@ if TYPE_CHECKING:
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "download", "widths", "table"),
+    *(
+        "format",
+        "elements",
+        "frame",
+        "address",
+        "tree",
+        "rows",
+        "filter",
+        "axes",
+        "points",
+        "download",
+        "widths",
+        "table",
+    ),
     *("tables", "facts", "layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline", "latency"),
     *("compare", "app"),
 )

@@ -46,6 +46,7 @@ class Graph {
     return [Math.max(upper, lower) + 18, lower ? 40 : 24];
   }
 
+  /** Draw the lines and the boxes of a level, and those inside of open ones. */
   put(parent, level, left, top, most) {
     for (const { points, box } of level.lines) parent.append(svg("path", { class: "edge", d: pathOf(points, left, top), "marker-end": box.label ? "url(#arrow)" : null }));
     const ends = new Set(level.lines.flatMap(({ source, box }) => [source, box]));
@@ -53,20 +54,27 @@ class Graph {
       const [x, y] = [left + box.x - box.w / 2, top + box.y];
       if (!box.label && ends.has(box)) parent.append(svg("circle", { class: "port", cx: left + box.x, cy: y, r: 2.5 }));
       if (!box.label) continue;
-      const node = svg("g", { class: `box ${box.isOpen ? "open" : ""} ${box.row < 0 || !box.ops.length ? "op" : ""}`, "data-box": this.boxes.length });
-      if (box.canOpen) fill(node, { tabindex: "0", role: "button", "aria-expanded": String(Boolean(box.isOpen)), "aria-label": `${box.label}, ${box.type}` }, []);
-      const frame = svg("rect", { x, y, width: box.w, height: box.h, rx: 5 });
-      if (!box.isOpen && box.value > 0) frame.style.fill = `color-mix(in srgb, var(--heat) ${Math.round(6 + (74 * box.value) / most)}%, var(--panel))`;
-      node.append(frame, svg("text", { x: x + 9, y: y + 16 }, svg("tspan", { class: "strong" }, cut(box.label)), box.type ? svg("tspan", { dx: 8 }, cut(box.type)) : null));
-      if (!box.isOpen) {
-        node.append(svg("text", { x: x + 9, y: y + 32, class: "small" }, cut(box.under ?? "")));
-        node.append(svg("text", { x: x + box.w - 9, y: y + 32, class: "small strong", "text-anchor": "end" }, box.share ?? ""));
-      }
-      if (box.canOpen) node.append(svg("text", { x: x + box.w - 15, y: y + 16 }, box.isOpen ? "−" : "+"));
+      const node = this.node(box, x, y, most);
       this.boxes.push({ ...box, node });
       parent.append(node);
       if (box.inner) this.put(parent, box.inner, x + box.inner.left, y + box.inner.top, most);
     }
+  }
+
+  /** One box with its texts; the closed one of the `most` value has the strongest colour. */
+  node(box, x, y, most) {
+    const ofButton = box.canOpen ? { tabindex: "0", role: "button", "aria-expanded": String(Boolean(box.isOpen)), "aria-label": `${box.label}, ${box.type}` } : {};
+    const kind = `box ${box.isOpen ? "open" : ""} ${box.row < 0 || !box.ops.length ? "op" : ""}`;
+    const frame = svg("rect", { x, y, width: box.w, height: box.h, rx: 5 });
+    const title = svg("text", { x: x + 9, y: y + 16 }, svg("tspan", { class: "strong" }, cut(box.label)), box.type ? svg("tspan", { dx: 8 }, cut(box.type)) : null);
+    const node = svg("g", { class: kind, "data-box": this.boxes.length, ...ofButton }, frame, title);
+    if (!box.isOpen) {
+      if (box.value > 0) frame.style.fill = `color-mix(in srgb, var(--heat) ${Math.round(6 + (74 * box.value) / most)}%, var(--panel))`;
+      node.append(svg("text", { x: x + 9, y: y + 32, class: "small" }, cut(box.under ?? "")));
+      node.append(svg("text", { x: x + box.w - 9, y: y + 32, class: "small strong", "text-anchor": "end" }, box.share ?? ""));
+    }
+    if (box.canOpen) node.append(svg("text", { x: x + box.w - 15, y: y + 16 }, box.isOpen ? "−" : "+"));
+    return node;
   }
 
   // Mouse and keyboard -----------------------------------------------------------------------------------------------

@@ -17,6 +17,9 @@ function titleLines(column) {
 /** The width of the widest of some texts, in the size that the style sheet has. */
 const widest = (texts, weight) => Math.ceil(texts.reduce((most, text) => Math.max(most, textWidth(text, 13, weight)), 0));
 
+/** The widths of the longest line of a title, and of its longest word. */
+const titleWidths = (column) => [titleLines(column), column.title.split(" ")].map((texts) => widest(texts, "bold"));
+
 class ColumnWidths {
   /** `order` has all rows; `names` is the column of names, `wideKey()` the key of a column of texts that takes room. */
   constructor(order, names, wideKey) {
@@ -39,19 +42,29 @@ class ColumnWidths {
     return width < this.longestText(column) + ROOM_FOR_SHARE;
   }
 
-  /** The least and the best width of a column. A number is never cut: half of it would be another one. */
+  /** The least and the best width of a column. */
   range(column) {
-    if (column === this.names) return narrow() ? { least: 132, best: 132 } : { least: Math.min(150, Math.max(textWidth(ROOT, 13) + CELL, this.longestText(column)) + column.indent), best: 280 };
+    if (column === this.names) return this.rangeOfNames();
     if (column.width) return { least: column.width, best: column.width };
-    const [title, word] = [widest(titleLines(column), "bold"), widest(column.title.split(" "), "bold")];
-    const texts = this.longestText(column);
-    if (column.numeric) {
-      const least = Math.max(72, Math.min(130, word + HEAD), texts);
-      return { least, best: Math.max(column.share ? texts + ROOM_FOR_SHARE : 84, least, Math.min(200, title + 34)) };
-    }
+    if (column.numeric) return this.rangeOfNumbers(column);
     if (this.wideKey() === column.key && !narrow()) return { least: 460, best: 460 };
-    const best = Math.max(72, title + 40, Math.min(texts, narrow() ? 140 : 280));
+    const [title, word] = titleWidths(column);
+    const best = Math.max(72, title + 40, Math.min(this.longestText(column), narrow() ? 140 : 280));
     return { least: Math.min(best, column.isFirst ? 180 : Math.max(78, word + 40)), best }; // what tells rows apart is cut last
+  }
+
+  rangeOfNames() {
+    if (narrow()) return { least: 132, best: 132 };
+    const longest = Math.max(textWidth(ROOT, 13) + CELL, this.longestText(this.names));
+    return { least: Math.min(150, longest + this.names.indent), best: 280 };
+  }
+
+  /** A number is never cut: half of it would be another one. */
+  rangeOfNumbers(column) {
+    const [title, word] = titleWidths(column);
+    const numbers = this.longestText(column);
+    const least = Math.max(72, Math.min(130, word + HEAD), numbers);
+    return { least, best: Math.max(column.share ? numbers + ROOM_FOR_SHARE : 84, least, Math.min(200, title + 34)) };
   }
 
   /** The width of the longest text of a column, without its share. */
