@@ -159,4 +159,4 @@ def _read_latent(module: nn.Module) -> LatentAttention | None:
     """Return the latent attention of one layer; None for any other module."""
     sizes: Any = {field: getattr(module, name, None) for field, name in _SIZES.items()}
     is_latent = hasattr(module, "kv_b_proj") and all(isinstance(size, int) for size in sizes.values())
-    return LatentAttention(layers=1, **sizes) if is_latent else None
+    return LatentAttention(1, **sizes, query_rank=getattr(module, "q_lora_rank", None) or 0) if is_latent else None

@@ -98,13 +98,17 @@ class EngineWeights:
         """Return the elements of the matrices of keys and values that one of ``tensor`` devices has beyond its share.
 
         These matrices are cut by heads of keys and values: a device has at least one head, and matrices of latents
-        whole. They have a row for each element of a token in the cache, and a column for each feature of a token.
+        whole, those of queries too. They have a row for each element of a token in the cache, and a column for each
+        feature of a token.
         """
         element_bytes, width = dtype_bytes(self.facts.dtype), self.facts.sizes.width or 0
         rows = 0.0
         for part in self._plain_cache.parts:
             if not part.waits:  # waiting tokens become entries, which count
                 rows += (part.share_out(part.bytes_per_entry, tensor) - part.bytes_per_entry / tensor) / element_bytes
+        latent = self.facts.work.latent
+        if latent is not None:
+            rows += latent.layers * latent.query_rank * (1 - 1 / tensor)
         return rows * width
 
     @cached_property

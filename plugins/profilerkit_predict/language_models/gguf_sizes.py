@@ -113,7 +113,8 @@ class GgufSizes:
         value = self._find("attention.value_length_mla") or self._require("attention.value_length")
         for block in range(self.blocks):
             self._compare(f"blk.{block}.attn_kv_a_mqa.weight", 0, rank + rope)
-        return LatentAttention(self.blocks, heads, rank, rope, key - rope, value)
+        query_rank = self._find("attention.q_lora_rank") or 0
+        return LatentAttention(self.blocks, heads, rank, rope, key - rope, value, query_rank=query_rank)
 
     def list_layers(self) -> Iterator[AttentionLayer]:
         """Yield the attention of each layer; raises `InputError` if a tensor has another size."""

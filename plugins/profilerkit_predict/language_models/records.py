@@ -181,6 +181,8 @@ class LatentAttention:
     most_attended: int | None = None
     #: The bytes of a token in the cache besides the latents, in all layers: the bytes of an indexer.
     index_bytes: int = 0
+    #: The size of the latent that queries are made of; 0 if they are made of a token's features.
+    query_rank: int = 0
 
 
 @dataclass(frozen=True)

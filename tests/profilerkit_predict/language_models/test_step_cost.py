@@ -297,6 +297,17 @@ def test_the_fullest_stage_has_the_most_of_all_kinds_together(tokens: int, weigh
     assert (memory.weights, memory.cache, memory.resident) == (weights, cache, weights + cache)
 
 
+def test_matrices_that_make_latents_are_not_cut() -> None:
+    """In two layers latents of 16 + 2 and of 6 for queries, of 4 features each: a device has all of both."""
+    latent = LatentAttention(2, 4, 16, 2, 3, 5, query_rank=6)
+    cost = StepCost(toy_facts(latent=latent, width=4, layers=2), DEVICE, layout=Layout(4))
+    repeated = 2 * (16 + 2 + 6) * 4 * (1 - 1 / 4)
+    assert cost.device_weight_bytes(cost.layout) == 2600 / 4 + 2 * repeated
+    plain = replace(cost, facts=toy_facts(latent=replace(latent, query_rank=0), width=4, layers=2))
+    products = [next(term.amount for term in one(1, 1, 20).terms) for one in (cost, plain)]
+    assert products[0] - products[1] == 2 * 6 * 4 * (1 - 1 / 4)
+
+
 def test_norms_are_not_cut() -> None:
     norms = WeightPart(WeightKind.OTHER, 10, 20, "bfloat16")
     assert StepCost(toy_facts(weights=(*toy_facts().weights, norms))).device_weight_bytes(Layout(4)) == 2600 / 4 + 20

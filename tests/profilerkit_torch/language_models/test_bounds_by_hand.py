@@ -300,10 +300,10 @@ def test_devices_share_heads_and_hold_latents_whole() -> None:
     ]
     latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
     assert latent.cost.cache.count_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
-    # The matrices that make latents of 16 + 4, and keys of 8 of the indexer, in two layers, are whole. So are norms:
+    # The matrices that make latents of 16 + 4 and 24, and index keys of 8, are whole in two layers. So are norms
     # of latents, of these keys with a bias, before both parts and before the head; and 2 + 2 frequencies in float32.
     norms = 2 * (24 + 16 + 2 * 8 + 2 * WIDTH) + WIDTH
-    repeated = (2 * 28 * WIDTH * 2 + norms * 2 + 2 * 2 * 4) * (1 - 1 / 4)
+    repeated = (2 * (28 + 24) * WIDTH * 2 + norms * 2 + 2 * 2 * 4) * (1 - 1 / 4)
     assert latent.cost.device_weight_bytes(Layout(4)) == latent.cost.stored_weight_bytes / 4 + repeated
 
 
