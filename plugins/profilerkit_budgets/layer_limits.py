@@ -14,6 +14,7 @@ from profilerkit.render.values import Column
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align
 from profilerkit.trace.bounds import WORK, Bounds, read_bounds
+from profilerkit.trace.records import LayerTable
 
 from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
 from .limits import Limit
@@ -29,25 +30,33 @@ class UnmatchedPatternError(BudgetError):
 def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Iterator[Finding]:
     """Yield a finding for each layer that the limit's pattern matches.
 
-    Raises `BudgetError` for a metric that layers do not have, another unit, a report without layers, and a pattern
-    without a match.
+    Raises `BudgetError` for a metric that layers do not have, another unit, a report or a baseline without such layers,
+    and a pattern without a match.
     """
     column = LAYER_COLUMNS.get(limit.key)
     if column is None:
         raise BudgetError(f"{limit}: layers have limits of {', '.join(LAYER_COLUMNS)}, not of {limit.key}")
-    if report.layers is None:
-        raise BudgetError(f"{limit}: the report of {report.name} holds no layers")
-    if not has_column(report, column):
-        raise BudgetError(f"{limit}: the layers of {report.name} have no {column}; make the report again")
-    rows = [row for row in report.layers if row["path"]]
+    rows = [row for row in _require_layers(report, column, limit) if row["path"]]
     matching = [row for row in rows if fnmatchcase(row["path"], limit.pattern or "")]
     if not matching:
         nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
         raise UnmatchedPatternError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     uncounted = _list_uncounted(report, column)
-    before = _read_ends_before(report, baseline, column) if limit.relative and baseline is not None else {}
+    before = {}
+    if limit.relative and baseline is not None:
+        _require_layers(baseline, column, limit)
+        before = _read_ends_before(report, baseline, column)
     checked = _LayerLimit(limit, column, limit.bound(Column.of(column).unit), uncounted, before)
     yield from map(checked.check, matching)
+
+
+def _require_layers(report: Report, column: str, limit: Limit) -> LayerTable:
+    """Return the layers of a report; raise `BudgetError` if there are none, or if they lack a column."""
+    if report.layers is None:
+        raise BudgetError(f"{limit}: the report of {report.name} holds no layers")
+    if not has_column(report, column):
+        raise BudgetError(f"{limit}: the layers of {report.name} have no {column}; make the report again")
+    return report.layers
 
 
 def _list_uncounted(report: Report, column: str) -> str:

@@ -305,6 +305,15 @@ def test_a_limit_of_the_trainable_parameters_and_the_size_of_layers() -> None:
         check_budget({"layers": {"first": {"trainable_params": "<= 0"}}})
 
 
+@pytest.mark.parametrize("lacks", ["layers", "params"])
+def test_layers_that_the_report_or_the_baseline_lacks_are_said(lacks: str) -> None:
+    rows = [{name: value for name, value in row.items() if name != lacks} for row in TEACHER.layers or ()]
+    poor = replace(TEACHER, layers=None if lacks == "layers" else LayerTable(rows))
+    for report, baseline in ((poor, TEACHER), (TEACHER, poor)):
+        with pytest.raises(BudgetError, match=f"layers 'first': params <= 1x: the .* of Teacher .* no {lacks}"):
+            check_budget({"layers": {"first": {"params": "<= 1x"}}}, report, baseline)
+
+
 def test_a_limit_of_layers_holds_for_each_that_matches() -> None:
     findings = check_budget({"layers": {"*": {"macs": "<= 100"}}})
     assert [(finding.subject, finding.verdict.value) for finding in findings] == [
