@@ -29,16 +29,15 @@ def infer(
 
     Raises `UnfitError` if the inputs do not fit the operator.
     """
-    nothing: list[TypeProto | None] = [None] * len(node.output)
     if definition is None or not definition.schema.has_type_and_shape_inference_function:
-        return infer_for_runtime(node, inputs) or nothing
+        return infer_for_runtime(node, inputs)
     types: dict[str, TypeProto] = {}
     data: dict[str, TensorProto] = {}
     for name, value in zip(node.input, inputs, strict=True):
         if value is None:
             continue
         if not value.is_typed:  # onnx would end the process
-            return nothing
+            return [None] * len(node.output)
         types[name] = value.type
         if value.array is not None and _tells_sizes(value.array):
             array = _as_number(value.array) if node.op_type == "Range" else value.array

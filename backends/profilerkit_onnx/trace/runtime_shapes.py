@@ -15,71 +15,40 @@ import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 from onnx.shape_inference import infer_node_outputs
 
-from profilerkit.costs import Shape
-
+from ..costs import NodeCall
 from ..costs.matmul import turn
-from ..model.nodes import name_operator, read_attributes
-from ..model.types import tensor_type
+from ..costs.registry import Shape, UnknownShapeError
+from ..model.types import dtype_name, tensor_type
+from .node_calls import describe_call
 from .values import Value
 
 __all__ = ["infer_for_runtime"]
 
 #: The operator set whose operators stand for the runtime's.
 _OPSET = 20
+#: onnx's number for each dtype.
+_ELEMENTS = {dtype_name(element): element for element in TensorProto.DataType.values()}
 
 
-def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types | None:
-    """Return the types of a node's outputs by the rules of this module; None for an operator without a rule here."""
-    rule = _RULES.get(name_operator(node))
-    if rule is None:
-        return None
+def infer_for_runtime(node: NodeProto, inputs: Sequence[Value | None]) -> Types:
+    """Return the types of a node's outputs by the rules of this module; None for outputs without a rule here."""
+    call = describe_call(node, inputs)
     nothing: Types = [None] * len(node.output)
     try:
-        types = rule(RuleNode(node, inputs))
-    except (UnknownError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError):
+        types = _RULES[call.type](call)
+    except (UnknownShapeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError):
         return nothing  # a shape that is not known, or that does not fit: then the file's own word counts
     return [*types, *nothing][: len(nothing)]
 
 
-class UnknownError(Exception):
-    """A shape that the rule needs is not known."""
-
-
-class RuleNode:
-    """A node as the rules see it: shapes and dtypes of its inputs, and attributes."""
-
-    def __init__(self, node: NodeProto, inputs: Sequence[Value | None]) -> None:
-        self.node, self.inputs = node, inputs
-        self.attributes = read_attributes(node.attribute)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute."""
-        return self.attributes.get(name, default)
-
-    def find(self, index: int) -> Value | None:
-        """Return an input; None if it is left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
-
-    def has(self, index: int) -> bool:
-        """Return whether an input is there."""
-        return self.find(index) is not None
-
-    def shape(self, index: int) -> Shape:
-        """Return the shape of an input; raise `UnknownError` if it is not known."""
-        value = self.find(index)
-        if value is None or value.shape is None:
-            raise UnknownError
-        return value.shape
-
-    def element(self, index: int = 0) -> int:
-        """Return onnx's number for the dtype of an input; 0 if it is left out."""
-        value = self.find(index)
-        return 0 if value is None else value.element
-
-
 #: The types of a node's outputs; None for an unknown type.
 Types: TypeAlias = list[TypeProto | None]
-Rule: TypeAlias = Callable[[RuleNode], Types]
+Rule: TypeAlias = Callable[[NodeCall], Types]
+
+
+def read_element(call: NodeCall, index: int = 0) -> int:
+    """Return onnx's number for the dtype of an input; 0 if it is left out."""
+    return _ELEMENTS.get(call.input_dtypes[index], 0) if call.has_input(index) else 0
 
 
 def keep_shape(element: int = 0, otherwise: int = 0) -> Rule:
@@ -87,12 +56,17 @@ def keep_shape(element: int = 0, otherwise: int = 0) -> Rule:
 
     If that input is left out, the dtype is ``otherwise``.
     """
-    return lambda node: [tensor_type(node.element(element) or otherwise, node.shape(0))]
+    return lambda call: [tensor_type(read_element(call, element) or otherwise, call.inputs[0])]
 
 
 def broadcast(*indices: int, element: int) -> Rule:
     """Return the rule that the output has the broadcast shape of inputs, and the dtype of one input."""
-    return lambda node: [tensor_type(node.element(element), np.broadcast_shapes(*map(node.shape, indices)))]
+
+    def rule(call: NodeCall) -> Types:
+        shape = np.broadcast_shapes(*(call.inputs[index] for index in indices))
+        return [tensor_type(read_element(call, element), shape)]
+
+    return rule
 
 
 def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
@@ -102,15 +76,15 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
     one input; if that input is left out, the output has floats.
     """
 
-    def rule(node: RuleNode) -> Types:
-        has_channels_last = node.node.op_type.startswith("Nhwc") or bool(node.get("channels_last", 0))
-        shapes = [node.shape(index) for index in indices if node.has(index)]
+    def rule(call: NodeCall) -> Types:
+        has_channels_last = call.type.startswith("com.microsoft::Nhwc") or bool(call.attribute("channels_last", 0))
+        shapes = [call.inputs[index] for index in indices if call.has_input(index)]
         if has_channels_last:
             shapes[0] = put_channels_second(shapes[0])
-        output = _infer_by_standard(op, node.node, shapes)
+        output = _infer_by_standard(op, call.attributes, shapes)
         if has_channels_last:
             output = Shape((output[0], *output[2:], output[1]))
-        return [tensor_type(node.element(element) or TensorProto.FLOAT, output)]
+        return [tensor_type(read_element(call, element) or TensorProto.FLOAT, output)]
 
     return rule
 
@@ -118,10 +92,10 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
 def multiply_matrices(element: int) -> Rule:
     """Return the rule of ``(..., m, k) @ (..., k, n)``, either factor transposed as the attributes say."""
 
-    def rule(node: RuleNode) -> Types:
-        first = turn(node.shape(0), bool(node.get("transA", 0)), bool(node.get("transBatchA", 0)))
-        other = turn(node.shape(1), bool(node.get("transB", 0)), bool(node.get("transBatchB", 0)))
-        return [tensor_type(node.element(element), _infer_by_standard("MatMul", NodeProto(), [first, other]))]
+    def rule(call: NodeCall) -> Types:
+        first = turn(call.inputs[0], bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))
+        other = turn(call.inputs[1], bool(call.attribute("transB", 0)), bool(call.attribute("transBatchB", 0)))
+        return [tensor_type(read_element(call, element), _infer_by_standard("MatMul", {}, [first, other]))]
 
     return rule
 
@@ -131,128 +105,126 @@ def put_channels_second(shape: Shape) -> Shape:
     return Shape((shape[0], shape[-1], *shape[1:-1]))
 
 
-def _infer_by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> Shape:
+def _infer_by_standard(op: str, attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Shape:
     """Return the shape that onnx's own inference gives the first output of an operator over inputs of these shapes."""
     schema: Any = defs.get_schema(op, _OPSET, "")
     names = [f"x{index}" for index in range(len(shapes))]
-    copy = helper.make_node(op, names, ["y"])
-    copy.attribute.extend([attribute for attribute in node.attribute if attribute.name in schema.attributes])
+    own = {name: value for name, value in attributes.items() if name in schema.attributes}
+    node = helper.make_node(op, names, ["y"], **own)
     types: Mapping[str, TypeProto] = {
         name: tensor_type(TensorProto.FLOAT, shape) for name, shape in zip(names, shapes, strict=True)
     }
-    made = infer_node_outputs(schema, copy, dict(types), opset_imports=[helper.make_opsetid("", _OPSET)])
+    made = infer_node_outputs(schema, node, dict(types), opset_imports=[helper.make_opsetid("", _OPSET)])
     return Shape(dim.dim_value for dim in made["y"].tensor_type.shape.dim)
 
 
-def _multiply_packed(node: RuleNode) -> Types:
+def _multiply_packed(call: NodeCall) -> Types:
     """A product with weights of few bits, which are packed: an attribute tells how many columns they have."""
-    return [tensor_type(node.element(), Shape((*node.shape(0)[:-1], int(node.get("N")))))]
+    return [tensor_type(read_element(call), Shape((*call.inputs[0][:-1], int(call.attribute("N")))))]
 
 
-def _look_up_packed(node: RuleNode) -> Types:
+def _look_up_packed(call: NodeCall) -> Types:
     """Rows of a table whose numbers have few bits: bytes hold several along the last dimension."""
-    table, axis = list(node.shape(0)), node.get("gather_axis", 0)
-    if node.element(0) == TensorProto.UINT8:
-        table[-1] *= 8 // node.get("bits", 4)
-    return [tensor_type(node.element(2), (*table[:axis], *node.shape(1), *table[axis:][1:]))]
+    table, axis = list(call.inputs[0]), call.attribute("gather_axis", 0)
+    if read_element(call, 0) == TensorProto.UINT8:
+        table[-1] *= 8 // call.attribute("bits", 4)
+    return [tensor_type(read_element(call, 2), (*table[:axis], *call.inputs[1], *table[axis:][1:]))]
 
 
-def _attend(node: RuleNode, past_index: int = 4, element: int = 0) -> Types:
+def _attend(call: NodeCall, past_index: int = 4, element: int = 0) -> Types:
     """Queries, keys and values come of one product: the outputs are the result, and the keys and values so far."""
-    batch, length = node.shape(0)[:2]
-    _, _, width = node.get("qkv_hidden_sizes") or [node.shape(1)[1] // 3] * 3  # of all heads of the values
-    heads = node.get("num_heads")
-    past = node.shape(past_index)[3] if node.has(past_index) else 0
+    batch, length = call.inputs[0][:2]
+    _, _, width = call.attribute("qkv_hidden_sizes") or [call.inputs[1][1] // 3] * 3  # of all heads of the values
+    heads = call.attribute("num_heads")
+    past = call.inputs[past_index][3] if call.has_input(past_index) else 0
     # Memory that earlier and present keys share has room for them already.
-    keys = past if node.get("past_present_share_buffer", 0) else length + past
+    keys = past if call.attribute("past_present_share_buffer", 0) else length + past
     present = (2, batch, heads, keys, width // heads)  # 2: keys and values
-    return [tensor_type(node.element(element), shape) for shape in ((batch, length, width), present)]
+    return [tensor_type(read_element(call, element), shape) for shape in ((batch, length, width), present)]
 
 
-def _attend_multi_head(node: RuleNode) -> Types:
+def _attend_multi_head(call: NodeCall) -> Types:
     """Queries, keys and values are inputs of their own, or packed into fewer: 5 dimensions are packed ones."""
-    query, heads = node.shape(0), node.get("num_heads")
+    query, heads = call.inputs[0], call.attribute("num_heads")
     if len(query) == 5:  # queries, keys and values in one
-        return [tensor_type(node.element(), (*query[:2], heads * query[4]))]
-    key, past_keys, past_length = node.shape(1), 6, 8
+        return [tensor_type(read_element(call), (*query[:2], heads * query[4]))]
+    key, past_keys, past_length = call.inputs[1], 6, 8
     if len(key) == 5:  # keys and values in one
         keys, width = key[1], heads * key[4]
-    elif len(node.shape(2)) == 4:  # (batch, heads, length, width)
-        keys, width = key[2], heads * node.shape(2)[3]
+    elif len(call.inputs[2]) == 4:  # (batch, heads, length, width)
+        keys, width = key[2], heads * call.inputs[2][3]
     else:
-        keys, width = key[1], node.shape(2)[2]
-    past = node.shape(past_keys)[2] if node.has(past_keys) else 0
-    all_keys = past if node.has(past_length) else keys + past  # with that length, there is room for them already
+        keys, width = key[1], call.inputs[2][2]
+    past = call.inputs[past_keys][2] if call.has_input(past_keys) else 0
+    all_keys = past if call.has_input(past_length) else keys + past  # with that length, there is room for them already
     shapes = [
         (*query[:2], width),
         (query[0], heads, all_keys, query[2] // heads),
         (query[0], heads, all_keys, width // heads),
     ]
-    return [tensor_type(node.element(), shape) for shape in shapes]
+    return [tensor_type(read_element(call), shape) for shape in shapes]
 
 
-def _attend_grouped(node: RuleNode) -> Types:
+def _attend_grouped(call: NodeCall) -> Types:
     """Several heads of queries share a pair of keys and values; without keys, all are packed in the queries."""
-    query, heads, pairs = node.shape(0), node.get("num_heads"), node.get("kv_num_heads")
-    width = query[2] // heads if node.has(1) else query[2] // (heads + 2 * pairs)
+    query, heads, pairs = call.inputs[0], call.attribute("num_heads"), call.attribute("kv_num_heads")
+    width = query[2] // heads if call.has_input(1) else query[2] // (heads + 2 * pairs)
     cache, past_keys, all_keys = Shape((query[0], pairs, 0, width)), 3, 6
-    if node.has(past_keys):
-        cache = node.shape(past_keys)
+    if call.has_input(past_keys):
+        cache = call.inputs[past_keys]
     # The cache may have room for later keys already: then it does not grow.
-    total = node.find(all_keys)
-    keys = cache[2] + query[1]
-    if total is not None and total.array is not None:
-        keys = max(cache[2], int(total.array.item()))
-    present = tensor_type(node.element(past_keys) or node.element(), (*cache[:2], keys, cache[3]))
-    return [tensor_type(node.element(), (*query[:2], heads * width)), present, present]
+    total = call.value(all_keys) if call.has_input(all_keys) else None
+    keys = cache[2] + query[1] if total is None else max(cache[2], int(total.item()))
+    present = tensor_type(read_element(call, past_keys) or read_element(call), (*cache[:2], keys, cache[3]))
+    return [tensor_type(read_element(call), (*query[:2], heads * width)), present, present]
 
 
-def _embed(node: RuleNode) -> Types:
+def _embed(call: NodeCall) -> Types:
     """Rows of a table that are looked up by words: the normalized sum, the lengths, and the sum."""
-    words, table = node.shape(0), node.shape(2)
-    made = tensor_type(node.element(2), (*words, table[1]))
+    words, table = call.inputs[0], call.inputs[2]
+    made = tensor_type(read_element(call, 2), (*words, table[1]))
     return [made, tensor_type(TensorProto.INT32, words[:1]), made]
 
 
-def _run_recurrent(node: RuleNode) -> Types:
+def _run_recurrent(call: NodeCall) -> Types:
     """``(steps, directions, samples, units)``, and the last states."""
-    steps, samples = node.shape(0)[:2]
-    directions, units = node.shape(2)[:2]
+    steps, samples = call.inputs[0][:2]
+    directions, units = call.inputs[2][:2]
     last = (directions, samples, units)
-    return [tensor_type(node.element(), shape) for shape in ((steps, directions, samples, units), last, last)]
+    return [tensor_type(read_element(call), shape) for shape in ((steps, directions, samples, units), last, last)]
 
 
-def _normalize_sum(node: RuleNode) -> Types:
+def _normalize_sum(call: NodeCall) -> Types:
     """The normalized sum first, and the sum itself last."""
-    [like] = keep_shape()(node)
+    [like] = keep_shape()(call)
     return [like, None, None, like]
 
 
-def _unblock(node: RuleNode) -> Types:
+def _unblock(call: NodeCall) -> Types:
     """Out of the blocked layout: an attribute tells how many channels are no filling."""
-    x, channels = node.shape(0), node.get("channels")
-    shape = (x[0], *x[2:], channels) if node.get("channels_last", 0) else (x[0], channels, *x[2:])
-    return [tensor_type(node.element(), shape)]
+    x, channels = call.inputs[0], call.attribute("channels")
+    shape = (x[0], *x[2:], channels) if call.attribute("channels_last", 0) else (x[0], channels, *x[2:])
+    return [tensor_type(read_element(call), shape)]
 
 
-def _block(node: RuleNode) -> Types:
+def _block(call: NodeCall) -> Types:
     """Into the blocked layout, whose channels are in front."""
-    x = node.shape(0)
-    return [tensor_type(node.element(), put_channels_second(x) if node.get("channels_last", 0) else x)]
+    x = call.inputs[0]
+    return [tensor_type(read_element(call), put_channels_second(x) if call.attribute("channels_last", 0) else x)]
 
 
-def _enlarge(node: RuleNode) -> Types:
+def _enlarge(call: NodeCall) -> Types:
     """Each dimension grows by its scale."""
-    shape = [round(size * scale) for size, scale in zip(node.shape(0), node.get("scales"), strict=True)]
-    return [tensor_type(node.element(), tuple(shape))]
+    shape = [round(size * scale) for size, scale in zip(call.inputs[0], call.attribute("scales"), strict=True)]
+    return [tensor_type(read_element(call), tuple(shape))]
 
 
-def _concatenate(node: RuleNode) -> Types:
+def _concatenate(call: NodeCall) -> Types:
     """After scale and zero point of the result comes each tensor with its own two."""
-    shapes = [node.shape(index) for index in range(2, len(node.inputs), 3)]
-    axis, joined = node.get("axis"), list(shapes[0])
+    shapes = [call.inputs[index] for index in range(2, len(call.inputs), 3)]
+    axis, joined = call.attribute("axis"), list(shapes[0])
     joined[axis] = sum(shape[axis] for shape in shapes)
-    return [tensor_type(node.element(2), tuple(joined))]
+    return [tensor_type(read_element(call, 2), tuple(joined))]
 
 
 _MICROSOFT, _BLOCKED = "com.microsoft::", "com.microsoft.nchwc::"
@@ -264,13 +236,13 @@ _LIKE_THE_FIRST = """
 _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: keep_shape() for name in _LIKE_THE_FIRST.split()},
     **dict.fromkeys(
-        ("ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"), lambda node: [tensor_type(TensorProto.FLOAT, node.shape(0))]
+        ("ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"), lambda call: [tensor_type(TensorProto.FLOAT, call.inputs[0])]
     ),
     **{f"ai.onnx.ml::{name}": keep_shape() for name in ("Binarizer", "Imputer")},
     # The standard defines these by a body alone, in some versions.
     **dict.fromkeys(
         ("GreaterOrEqual", "LessOrEqual"),
-        lambda node: [tensor_type(TensorProto.BOOL, np.broadcast_shapes(node.shape(0), node.shape(1)))],
+        lambda call: [tensor_type(TensorProto.BOOL, np.broadcast_shapes(call.inputs[0], call.inputs[1]))],
     ),
     **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), keep_shape()),
     "SimplifiedLayerNormalization": keep_shape(),
@@ -302,7 +274,7 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "QLinearMul": broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearWhere": broadcast(0, 1, 4, element=1),
     _MICROSOFT + "QuantizeLinear": keep_shape(element=2, otherwise=TensorProto.UINT8),
-    _MICROSOFT + "SkipGroupNorm": lambda node: keep_shape()(node) * 2,  # the second is the sum
+    _MICROSOFT + "SkipGroupNorm": lambda call: keep_shape()(call) * 2,  # the second is the sum
     _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
     _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,
     _BLOCKED + "AveragePool": follow_standard("AveragePool", 0),

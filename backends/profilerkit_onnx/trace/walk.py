@@ -18,13 +18,15 @@ from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
+from ..costs.registry import OPERATORS
 from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
 from .definitions import Definition, find_definition
 from .folding import read_array
 from .function_bodies import fill_body, find_body
+from .masks import may_be_masked
+from .node_calls import describe_call
 from .node_outputs import Declarations, make_outputs
-from .pricing import may_be_masked, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
@@ -164,7 +166,7 @@ class Walk:
                 self.constants += 1
                 self.made_constants.update({value.number: value.bytes for value in outputs if value.array is None})
             return outputs
-        cost, missing = price(visit.operator, node, visit.inputs, outputs, definition)
+        cost, missing = OPERATORS.price(describe_call(node, visit.inputs, outputs, definition))
         if missing and outputs and not is_known(visit.operator):
             outputs_of_body = self._walk_definition(visit, definition)
             if outputs_of_body is not None:
