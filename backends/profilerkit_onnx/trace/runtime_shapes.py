@@ -109,8 +109,8 @@ def _infer_by_standard(op: str, attributes: Mapping[str, Any], shapes: Sequence[
     """Return the shape that onnx's own inference gives the first output of an operator over inputs of these shapes."""
     schema: Any = defs.get_schema(op, _OPSET, "")
     names = [f"x{index}" for index in range(len(shapes))]
-    own = {name: value for name, value in attributes.items() if name in schema.attributes}
-    node = helper.make_node(op, names, ["y"], **own)
+    accepted = {name: value for name, value in attributes.items() if name in schema.attributes}
+    node = helper.make_node(op, names, ["y"], **accepted)
     types: Mapping[str, TypeProto] = {
         name: tensor_type(TensorProto.FLOAT, shape) for name, shape in zip(names, shapes, strict=True)
     }
