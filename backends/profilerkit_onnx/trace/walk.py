@@ -22,10 +22,10 @@ from ..costs.registry import OPERATORS
 from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
 from .definitions import Definition, find_definition
+from .described_calls import describe_call
 from .folding import read_array
 from .function_bodies import fill_body, find_body
 from .masks import may_be_masked
-from .node_calls import describe_call
 from .node_outputs import Declarations, make_outputs
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
