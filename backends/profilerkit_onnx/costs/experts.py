@@ -66,13 +66,12 @@ def _run_experts(call: NodeCall, first: _Layer, last: _Layer, beside: _Layer) ->
     has_gates_beside, passes = call.has_input(beside.weight), tokens * chosen
     is_fused = not has_gates_beside and call.attribute("activation_type", "relu") in _GATED
     units = columns // 2 if is_fused else columns
-    cost = matmul.matrix_product(passes, features, columns, call.has_input(first.bias))
-    cost = cost.plus(matmul.matrix_product(passes, units, features, call.has_input(last.bias)))
-    if has_gates_beside:
-        cost = cost.plus(matmul.matrix_product(passes, features, units, call.has_input(beside.bias)))
+    cost = _activate(call, passes * units)
     if has_gates_beside or is_fused:
         cost = cost.plus(_MULTIPLY(passes * units))
-    cost = cost.plus(_activate(call, passes * units))
+    products = [(first, features, columns), (last, units, features), (beside, features, units)]
+    for layer, summed, made in products if has_gates_beside else products[:2]:
+        cost = cost.plus(matmul.matrix_product(passes, summed, made, call.has_input(layer.bias)))
     return cost.plus(_MULTIPLY(passes * features)).plus(elementwise.add_summands(chosen, tokens * features))
 
 

@@ -8,7 +8,6 @@ if they are equal to their zero point.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -102,12 +101,7 @@ class _NonzeroWalk(Walk):
         weights = self._count_weights(visit)
         if weights is None or not weights.total:
             return macs
-        on_weights = macs
-        if visit.operator in _PROJECTING:
-            activations, weight = (value.shape if value is not None else None for value in visit.inputs[:2])
-            if activations is not None and weight is not None:
-                positions = math.prod(activations[:2])  # batch times length
-                on_weights = positions * weight.numel * visit.times
+        on_weights = _count_projections(visit, macs) if visit.operator in _PROJECTING else macs
         return macs - on_weights + on_weights * weights.nonzero // weights.total
 
     def _count_weights(self, visit: Visit) -> Elements | None:
@@ -124,6 +118,15 @@ class _NonzeroWalk(Walk):
             nonzero += elements.nonzero
             total += elements.total
         return Elements(nonzero, total)
+
+
+def _count_projections(visit: Visit, macs: int) -> int:
+    """Return how many multiply-accumulates of an attention are its projections, which alone have a weight."""
+    activations, weight = (None if value is None else value.shape for value in visit.inputs[:2])
+    if activations is None or weight is None:
+        return macs
+    batch, length = activations[:2]
+    return batch * length * weight.numel * visit.times
 
 
 def _find_input(inputs: Sequence[Value | None], index: int | None) -> Value | None:
