@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, zip_longest
+from itertools import count
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -157,12 +157,12 @@ class Walk:
 
         Raises `UnfitError` if one should have made it: it is no constant, no state, and has elements.
         """
-        array = tensor.array
-        if tensor.data is None and tensor.sizes is not None:
-            if not tensor.is_variable and 0 not in tensor.sizes:
-                raise UnfitError(f"{reader} reads the tensor {tensor.name!r}, which nothing before it makes")
-            array = np.zeros(tensor.sizes, np.int32)  # a state begins with zeros; any other tensor here is empty
-        return self.make_value(tensor, tensor.sizes, constant=not tensor.is_variable, array=array)
+        if tensor.data is not None or tensor.is_variable:
+            return self.make_value(tensor, tensor.sizes, constant=not tensor.is_variable, array=tensor.array)
+        if tensor.sizes is not None and 0 not in tensor.sizes:
+            raise UnfitError(f"{reader} reads the tensor {tensor.name!r}, which nothing before it makes")
+        empty = None if tensor.sizes is None else np.zeros(tensor.sizes, np.int32)
+        return self.make_value(tensor, tensor.sizes, constant=True, array=empty)
 
     # Operators without graphs inside ----------------------------------------------------------------------------------
 
@@ -203,12 +203,10 @@ class Walk:
         operands, name = visit.operands, visit.operator.name
         is_constant = bool(operands) and all(value.constant for value in operands) and name not in _UNKNOWABLE
         outputs = []
-        for tensor, result in zip_longest(visit.outputs, results[: len(visit.outputs)]):
-            sizes, array = tensor.sizes, None
-            if isinstance(result, np.ndarray):
-                sizes, array = result.shape, result if result.size <= _LARGEST else None
-            elif result is not None:
-                sizes = result
+        for index, tensor in enumerate(visit.outputs):
+            result = results[index] if index < len(results) else tensor.sizes
+            sizes = result.shape if isinstance(result, np.ndarray) else result
+            array = result if isinstance(result, np.ndarray) and result.size <= _LARGEST else None
             is_known_size = name in _SIZES and array is not None
             outputs.append(self.make_value(tensor, sizes, constant=is_constant or is_known_size, array=array))
         return outputs
