@@ -68,18 +68,18 @@ def _draw_values(report: Report) -> Grid:
 
 def list_parts_below(report: Report, selection: Selection, silent: Collection[str] = ()) -> Iterator[Part]:
     """Yield the parts of a report below its values: first the notes, which do not explain ``silent`` metrics."""
+    tables = list_records(report, Table)
     yield make_notes(report, silent)
     yield from sweep_grids([report])
     if selection.has_layers:
-        for record in list_records(report, Table):
-            yield selection.draw_metric(record.friendly_name, record.value)
+        yield from (selection.draw_metric(record.friendly_name, record.value) for record in tables)
     if selection.details:
         yield from _list_details([report], report.statuses.values())
     yield from _list_layers(report, selection)
     unshown = [key for key, value in report.data.items() if not isinstance(value, (LayerTable, str))]
     if unshown:
         yield Notes((f"Not shown here: {', '.join(unshown)}; report[...] has it, and --format json.",))
-    if list_records(report, Table) and not selection.has_layers:
+    if tables and not selection.has_layers:
         yield Notes(("Tables: report.to_text(details=True), on the command line --layers or --top.",))
 
 
