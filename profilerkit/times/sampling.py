@@ -39,11 +39,10 @@ _GROWTH = 1.2
 _WARMUP_SHARE = 1 / 4
 #: Times have settled when so many passes in a row were not faster than the best before them by this factor.
 _STALE_PASSES, _FASTER = 3, 0.95
-_CALLS = at_least(0, "zero or more calls, or None to let the times settle").or_none()
 #: The checks of the arguments of `Sampling`; ``drop_first`` is another name of ``warmup``.
 SAMPLING_CHECKS = {
     "num_iters": at_least(1, "a whole number from 1: at least one iteration is needed to measure").or_none(),
-    "warmup": _CALLS,
+    "warmup": at_least(0, "zero or more calls, or None to let the times settle").or_none(),
     "relative_precision": positive("0.02 for 2 %"),
     "max_seconds": positive("1.5"),
     "min_samples": at_least(1, "a whole number from 1: at least one sample is needed to measure anything"),
