@@ -6,7 +6,7 @@ the layers inside (``forward_seconds``), and mostly one of the layer's own, with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 
@@ -86,14 +86,18 @@ def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is
     own_seconds = f"{_OWN}{seconds}"
     has_own = own_seconds in layers.columns
     shown = seconds if is_whole or not has_own else own_seconds
-    yield _make_seconds_column(shown, layers)
+    yield _make_seconds_column(shown, partial(_write_seconds, column=shown, layers=layers))
     model_seconds = next((row.get(seconds) for row in layers if not row["path"]), None)
     if not has_own or not model_seconds:
         return
     heading = f"Share of\n{' '.join(split_words(seconds.removesuffix(_SECONDS)))}"
     yield GridColumn(heading, partial(_write_share, column=shown, whole=model_seconds), is_number=True)
     if is_whole and _has_notable_own_time(own_seconds, rows, model_seconds):
-        yield _make_seconds_column(own_seconds, layers, only_around_others=True)
+        yield _make_seconds_column(own_seconds, partial(_write_own_seconds, column=own_seconds, layers=layers))
+
+
+def _make_seconds_column(column: str, write: Callable[[Row], str]) -> GridColumn:
+    return GridColumn(write_title(column.removesuffix(_SECONDS)), write, is_number=True)
 
 
 def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: float) -> bool:
@@ -104,17 +108,6 @@ def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: 
 def _holds_others(row: Row) -> bool:
     """Return whether a layer has others inside; a table that does not say so has none that do."""
     return not row.get("is_leaf", True)
-
-
-def _make_seconds_column(column: str, layers: LayerTable, *, only_around_others: bool = False) -> GridColumn:
-    """Return a column of seconds; if it is ``only_around_others``, layers that hold none have an empty cell."""
-
-    def write(row: Row) -> str:
-        if only_around_others and not _holds_others(row):
-            return ""
-        return _write_seconds(row, column, layers)
-
-    return GridColumn(write_title(column.removesuffix(_SECONDS)), write, is_number=True)
 
 
 def _write_share(row: Row, column: str, whole: float) -> str:
@@ -128,3 +121,8 @@ def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
         return text
     measured = layers.measurement(row["path"], column)
     return f"{text} {format_noise(measured.noise, digits=0)}" if len(measured.samples) > 1 else text
+
+
+def _write_own_seconds(row: Row, column: str, layers: LayerTable) -> str:
+    """Return the own seconds of a layer that holds others; nothing for another, whose own are all that it has."""
+    return _write_seconds(row, column, layers) if _holds_others(row) else ""

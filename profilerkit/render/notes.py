@@ -1,6 +1,7 @@
 """The notes below a table of values: why values are missing or partial, and for which batch they are.
 
-The notes about compared times are in ``time_notes.py``, those about rows of tables in ``table_notes.py``.
+The notes about compared times are in ``time_notes.py`` and ``time_origins.py``, those about rows of tables in
+``table_notes.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..trace.table import Table
 from .enhancements import differs_by_convention
 from .grids import Notes, list_records
 from .table_notes import describe_gap, top_row_note
-from .time_notes import describe_origins, describe_ratios
+from .time_notes import describe_ratios
+from .time_origins import describe_origins
 from .values import KINDS
 
 __all__ = ["describe_batch", "explain_incomplete", "make_comparison_notes", "make_notes"]

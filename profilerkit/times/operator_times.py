@@ -138,13 +138,11 @@ class _Member(NamedTuple):
     work: Work | None = None
 
 
-class _Group(NamedTuple):
-    """A row of the table before it has its times: the values that identify it, and what goes into it."""
+class _Row(NamedTuple):
+    """A row of the table by its columns, and its seconds in each pass."""
 
     columns: dict[str, Any]
-    seconds: tuple[float, ...]
-    calls: int
-    work: Work | None = None
+    samples: tuple[float, ...]
 
 
 class OperatorTimeTable(Table):
@@ -164,10 +162,12 @@ class OperatorTimeTable(Table):
         self.times: OperatorTimes = times
         self.view: str = view
         self._work, self._layer_work = tuple(work), dict(layer_work)
-        ordered = sorted(self._list_groups(), key=lambda group: -median(group.seconds))
-        self._samples: list[tuple[float, ...]] = [group.seconds for group in ordered]
-        total = sum(map(median, self._samples))
-        super().__init__(_make_row(group, total) for group in ordered)
+        rows = sorted(self._list_rows(), key=lambda row: -row.columns["seconds"])
+        total = sum(row.columns["seconds"] for row in rows)
+        for row in rows:
+            row.columns["share"] = row.columns["seconds"] / total if total else 0.0
+        self._samples: list[tuple[float, ...]] = [row.samples for row in rows]
+        super().__init__(row.columns for row in rows)
 
     def by(self, view: str) -> OperatorTimeTable:
         """Return sums of the rows: by "operator", by "layer", by "both" (unchanged), or by "kernel".
@@ -206,21 +206,21 @@ class OperatorTimeTable(Table):
             outside[phase] = median(seconds - part for seconds, part in zip(whole, inside, strict=True))
         return outside
 
-    def _list_groups(self) -> Iterator[_Group]:
-        """Yield the rows of the view, in the order of the first member of each."""
-        columns = (*VIEWS[self.view], "phase")
+    def _list_rows(self) -> Iterator[_Row]:
+        """Yield the rows of the view, in the order of the first member of each, without their shares."""
         groups: dict[tuple[str, ...], list[_Member]] = {}
         for key, member in self._list_members():
             groups.setdefault(key, []).append(member)
         for key, members in groups.items():
-            identity: dict[str, Any] = dict(zip(columns, key, strict=True))
+            row: dict[str, Any] = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
             if self.view == "both":
-                identity["order"] = members[0].order
-            seconds = _add_passes(member.seconds for member in members)
+                row["order"] = members[0].order
+            samples = _add_passes(member.seconds for member in members)
+            row |= {"calls": sum(member.calls for member in members), "seconds": median(samples), "share": 0.0}
             work = _add_work([member.work for member in members if member.work is not None])
             if self.view == "layer":
-                work = self._layer_work.get((identity["phase"], identity["layer"]), work)
-            yield _Group(identity, seconds, sum(member.calls for member in members), work)
+                work = self._layer_work.get((row["phase"], row["layer"]), work)
+            yield _Row(row if work is None else row | _list_work_columns(work, row["seconds"]), samples)
 
     def _list_members(self) -> Iterator[tuple[tuple[str, ...], _Member]]:
         """Yield the operators or kernels, each with the values of the columns that its row is identified by."""
@@ -246,16 +246,9 @@ class OperatorTimeTable(Table):
         return type(self), (self.times, self._work, self._layer_work, self.view)
 
 
-def _make_row(group: _Group, total: float) -> dict[str, Any]:
-    """Return a row; ``total`` is the seconds of all rows."""
-    seconds = median(group.seconds)
-    share = seconds / total if total else 0.0
-    row = {**group.columns, "calls": group.calls, "seconds": seconds, "share": share}
-    if group.work is None:
-        return row
-    macs, flops, missing = group.work.macs, group.work.flops, group.work.missing
-    rate = flops / seconds if flops is not None and seconds else None
-    return {**row, "macs": macs, "flops": flops, "flops_per_second": rate, "missing": missing}
+def _list_work_columns(work: Work, seconds: float) -> dict[str, Any]:
+    rate = work.flops / seconds if work.flops is not None and seconds else None
+    return {"macs": work.macs, "flops": work.flops, "flops_per_second": rate, "missing": work.missing}
 
 
 def _add_work(works: Sequence[Work]) -> Work | None:
