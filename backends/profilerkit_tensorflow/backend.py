@@ -55,7 +55,7 @@ from .running.zeros import zero_weights
 from .trace.program import Program
 from .trace.tracing import conditions, trace_model
 from .untouched.preservation import preserve, require_plain_context
-from .untouched.process_state import SETTINGS
+from .untouched.settings import SETTINGS
 
 __all__ = ["TFBackend"]
 

@@ -9,24 +9,21 @@ from profilerkit.costs.numbers import is_float
 
 from .registry import OPERATORS, Cost, PrimitiveCall, UnknownCostError
 
-#: A primitive comes whole, or as a start and an end; its additions are counted at the start.
-_FORMS = ("", "_start")
 _REDUCED = ("psum", "psum_invariant", "unreduced_psum", "pmax", "pmin", "unreduced_pmax", "unreduced_pmin")
 _SCATTERED = ("reduce_scatter", "unreduced_reduce_scatter")
-
-#: Primitives that send data, and primitives that end an exchange that was started before.
-_SENT = """
-    all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start all_gather_start
-    all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_dynamic
-    pbroadcast_start ppermute ppermute_done ppermute_start precv preduced psend psum_done pvary ragged_all_to_all
-    reduce_scatter_done reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast vary_unreduced_cast_p
+_SENT = (
+    *("all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "ragged_all_to_all"),
+    *("pbroadcast", "ppermute", "precv", "psend"),
+)
+#: An exchange is one primitive, or a start and an end; its additions are counted at the start.
+_FORMS = ("", "_start")
+#: Primitives that end an exchange that was started before, and primitives that exchange nothing by themselves.
+_FREE = """
+    all_gather_done all_to_all_done pbroadcast_done ppermute_done psum_done reduce_scatter_done
+    axis_index pbroadcast_dynamic preduced pvary reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast
+    vary_unreduced_cast_p
 """
-OPERATORS.register_free(*_SENT.split())
-#: The primitives that send data and exchange something by themselves.
-_EXCHANGED = """
-    all_gather all_gather_invariant all_gather_reduced all_to_all pbroadcast ppermute precv psend ragged_all_to_all
-"""
-_EXCHANGES = frozenset((*_REDUCED, *_SCATTERED, *_EXCHANGED.split()))
+OPERATORS.register_free(*(f"{name}{form}" for name in _SENT for form in _FORMS), *_FREE.split())
 
 
 @OPERATORS.register_all(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
@@ -48,7 +45,7 @@ def reduce_scatter(call: PrimitiveCall) -> Cost:
 
 def is_communication(primitive: str) -> bool:
     """Return whether a primitive is an exchange of several devices by itself."""
-    return primitive.removesuffix("_start") in _EXCHANGES
+    return primitive.removesuffix("_start") in (*_REDUCED, *_SCATTERED, *_SENT)
 
 
 def _count_devices(call: PrimitiveCall) -> int | None:

@@ -13,13 +13,14 @@ import numpy as np
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.graph_work import Body, note_apart
-from profilerkit.costs import Cost, Shape
+from profilerkit.costs import Cost
 
 from ..compat import open_jaxpr, parameters, scope_names
-from ..costs.registry import OPERATORS, UNCOUNTED, PrimitiveCall, Shapes, UnknownCostError
+from ..costs.registry import UnknownCostError
 from .folding import fold
 from .frames import Context, Frames
 from .origins import Loop, Number, Stored, compute, make_origin
+from .pricing import describe_missing, price
 from .values import NO_WORK, Executed, Value, Work
 
 __all__ = ["Handler", "Walk"]
@@ -182,7 +183,7 @@ class Walk:
     def note_uncounted(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Note an equation of which nothing is known, and return new values for its outputs."""
         outputs = [self.make_value(variable.aval) for variable in equation.outvars]
-        self.note(equation.primitive.name, inputs, outputs, context, missing=_describe_missing(equation))
+        self.note(equation.primitive.name, inputs, outputs, context, missing=describe_missing(equation))
         return outputs
 
     def note(
@@ -223,71 +224,27 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
             walk.folded += 1
         return [walk.make_value(equation.outvars[0].aval, constant=True, scalar=number)]
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
-    if outputs:
-        outputs[0].summands = _count_summands(name, equation, inputs)
-        outputs[0].unpadded = inputs[0].shape.numel if name == "pad" else 0
-        outputs[0].reversals = _count_reversals(name, inputs, context)
+    if outputs and inputs:
+        _note_facts(equation, inputs, outputs[0], context)
     is_view = name in _VIEWS and outputs[0].dtype == inputs[0].dtype
     if is_view:
         outputs[0].constant = inputs[0].constant
     sources = {outputs[0].number: inputs[0].number} if is_view else {}
-    cost, missing = _price(equation, inputs, outputs, context)
+    cost, missing = price(equation, inputs, outputs, context)
     walk.note(name, inputs, outputs, context, cost.times(context.times), missing=missing, sources=sources)
     return outputs
 
 
-def _count_summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
-    """Return how many elements are added up in each element of the first output; 0 if it is no sum."""
-    if name == "reduce_sum":
-        sums = Shape(equation.outvars[0].aval.shape).numel
-        return inputs[0].shape.numel // sums if sums else 0
-    if name == "reduce_window_sum":
-        return int(np.prod(parameters(equation)["window_dimensions"]))
-    return inputs[0].summands if name in _PASSING and inputs else 0
-
-
-def _count_reversals(name: str, inputs: Sequence[Value], context: Context) -> int:
-    """Return how often the backward pass has reversed the elements of the first output."""
-    if name == "rev":
-        return inputs[0].reversals + context.frame.is_backward
-    return inputs[0].reversals if name in _PASSING else 0
-
-
-# The cost of an equation: the formula of its primitive, called with the facts that the walk knows ---------------------
-
-
-def _price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
-    """Return the cost of one run of an equation, and the work that is not counted, in words; "" if all is counted."""
-    call = PrimitiveCall(
-        equation.primitive.name,
-        inputs=Shapes([value.shape for value in inputs]),
-        outputs=Shapes([value.shape for value in outputs]),
-        input_dtypes=tuple(value.dtype for value in inputs),
-        output_dtypes=tuple(value.dtype for value in outputs),
-        params=parameters(equation),
-        is_backward=context.frame.is_backward and not context.frame.is_recomputed,
-        divides_sum=_divides_sum(inputs),
-        reversals=inputs[1].reversals if len(inputs) > 1 else 0,
-        unpadded=inputs[0].unpadded if inputs else 0,
-        axis_sizes=context.axis_sizes,
-        value=lambda index: inputs[index].scalar,
-    )
-    cost = OPERATORS.cost(call)
-    return (Cost(0, 0), _describe_missing(equation)) if cost is None else (cost, "")
-
-
-def _divides_sum(inputs: Sequence[Value]) -> bool:
-    """Return whether the first input is a sum, and the second the number of its summands, like for a mean."""
-    if len(inputs) < 2 or inputs[0].summands == 0 or inputs[1].scalar is None:
-        return False
-    return bool(inputs[1].scalar == inputs[0].summands)
-
-
-def _describe_missing(equation: Any) -> str:
-    """Return the description of an equation that is not counted: its primitive, its own name, and the reason."""
-    primitive = equation.primitive.name
-    # of a call of a function, and of a kernel of Pallas
-    name = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)
-    description = f"{primitive} {name!r}" if isinstance(name, str) and name else primitive
-    reason = UNCOUNTED.get(primitive)
-    return f"{description}: {reason}" if reason else description
+def _note_facts(equation: Any, inputs: Sequence[Value], output: Value, context: Context) -> None:
+    """Note the facts about the first output that formulas ask for."""
+    name, first = equation.primitive.name, inputs[0]
+    if name in _PASSING:
+        output.summands, output.reversals = first.summands, first.reversals
+    elif name == "reduce_sum":
+        output.summands = first.shape.numel // max(output.shape.numel, 1)
+    elif name == "reduce_window_sum":
+        output.summands = int(np.prod(parameters(equation)["window_dimensions"]))
+    elif name == "pad":
+        output.unpadded = first.shape.numel
+    elif name == "rev":
+        output.reversals = first.reversals + context.frame.is_backward

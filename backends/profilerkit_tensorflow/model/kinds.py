@@ -20,6 +20,7 @@ from ..compat.variables import list_parts
 from .stored_variables import find_id, find_stored_variable, holds_random_state, is_variable
 
 __all__ = [
+    "TRACED_FUNCTIONS",
     "holds_saved_model",
     "is_function",
     "is_layer",
@@ -30,6 +31,8 @@ __all__ = [
     "type_name",
 ]
 
+#: The classes of functions that keep a trace of TensorFlow's for each kind of argument.
+TRACED_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
 #: Attributes of a saved model that its computation does not use: its optimizer, and metadata of Keras.
 _NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 

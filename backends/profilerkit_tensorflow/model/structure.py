@@ -12,16 +12,14 @@ from profilerkit.backend_kit.keras_layers import OF_CALLS, keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import NOT_FOLLOWED
-from .kinds import is_layer
+from .kinds import TRACED_FUNCTIONS, is_layer
 from .stored_variables import find_id, find_stored_variable, is_variable
 from .weights import list_weights
 
 __all__ = ["fingerprint", "read_structure"]
 
-#: Functions that keep a trace of TensorFlow's for each kind of argument.
-_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
 #: Objects that are written down only by their identity.
-_WHOLE = (*_FUNCTIONS, *NOT_FOLLOWED)
+_WHOLE = (*TRACED_FUNCTIONS, *NOT_FOLLOWED)
 
 
 def read_structure(model: Any) -> list[Any]:

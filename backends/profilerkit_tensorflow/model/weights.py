@@ -14,7 +14,7 @@ from profilerkit.backend_kit.keras_layers import direct_layers
 
 from ..compat.saved_models import is_saved_model
 from ..untouched.held_state import HeldState, Visit
-from .kinds import name_own_weights
+from .kinds import TRACED_FUNCTIONS, name_own_weights
 from .stored_variables import find_id, holds_random_state, identify, keras_variable_classes
 
 __all__ = ["ModelParts", "list_trainable_variables", "list_weights"]
@@ -25,7 +25,6 @@ _NO_PARAMETERS = {
     "tf_keras": ("metrics.Metric", "optimizers.Optimizer", "optimizers.legacy.Optimizer"),
     "tensorflow": ("random.Generator",),
 }
-_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
 
 
 def list_weights(model: Any) -> list[Any]:
@@ -109,7 +108,7 @@ class ModelParts(HeldState):
         if issubclass(kind, (tf.Variable, *keras_variable_classes())):
             return self._note_in(self.variables_beside)
         # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
-        if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
+        if issubclass(kind, TRACED_FUNCTIONS) and not isinstance(self._root, TRACED_FUNCTIONS):
             return None
         return super().find_visit(kind)
 

@@ -42,15 +42,11 @@ def layer_records(
     records = []
     for path, layer in list_shown_layers(layers, calls):
         variables, states = list(name_own_weights(layer)), list(list_own_states(layer))
-        if not path:
-            others = _list_others(layers, captured)
-            scales = set(map(id, find_quantization_data(others)))
-            for other in others:
-                name = str(other.name).removesuffix(":0")
-                if id(other) in scales:  # scales of quantized weights are no parameters
-                    states.append((name, other, True))
-                else:
-                    variables.append((name, other))
+        others = [] if path else _list_others(layers, captured)
+        scales = set(map(id, find_quantization_data(others)))  # they are no parameters
+        named = [(str(other.name).removesuffix(":0"), other) for other in others]
+        variables += [(name, other) for name, other in named if id(other) not in scales]
+        states += [(name, other, True) for name, other in named if id(other) in scales]
         records.append(
             LayerRecord(
                 path=path,

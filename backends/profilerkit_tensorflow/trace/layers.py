@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +13,7 @@ import tensorflow as tf
 from profilerkit.backend_kit.call_patches import follow_calls
 from profilerkit.backend_kit.call_stack import CallStack, tensors_in
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.costs import UNCOUNTED, Cost, Shape, evaluate_formula
+from profilerkit.costs import UNCOUNTED, Cost, Formula, Shape, evaluate_formula
 from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..costs import layer_cost
@@ -99,23 +100,24 @@ class LayerCalls(CallStack):
     def _find_formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
         """Return a function for the cost of a whole call of a layer; None without a formula or with unknown sizes."""
         formula = layer_cost(layer)
-        if formula is None:
-            return None
         inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
-        if any(None in shape for shape in (*inputs, *outputs)):
+        if formula is None or any(None in shape for shape in (*inputs, *outputs)):
             return None
-        training = self.training
+        return partial(_evaluate, formula, layer, inputs, outputs, self.training)
 
-        def call_formula() -> Cost:
-            cost = formula(layer, inputs, outputs, training)
-            return UNCOUNTED if cost is None else cost
 
-        def evaluate() -> Cost | None:
-            what = f"layer {type(layer).__name__}"
-            cost = evaluate_formula(what, call_formula, lambda: f"inputs={inputs!r} and outputs={outputs!r}")
-            return None if cost is UNCOUNTED else cost
+def _evaluate(
+    formula: Formula, layer: Any, inputs: tuple[Shape, ...], outputs: tuple[Shape, ...], training: bool
+) -> Cost | None:
+    """Return the cost of a call of a layer; None if its formula leaves it to the operators of the layer."""
 
-        return evaluate
+    def call_formula() -> Cost:
+        cost = formula(layer, inputs, outputs, training)
+        return UNCOUNTED if cost is None else cost
+
+    what = f"layer {type(layer).__name__}"
+    cost = evaluate_formula(what, call_formula, lambda: f"inputs={inputs!r} and outputs={outputs!r}")
+    return None if cost is UNCOUNTED else cost
 
 
 def _list_infos(structure: Any) -> tuple[TensorInfo, ...]:

@@ -22,7 +22,7 @@ from ..compat.keras import is_compiled
 from ..compat.process_state import list_notes
 from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
-from ..untouched.process_state import SETTINGS
+from ..untouched.settings import SETTINGS
 from .eager_trace import complete_eagerly, trace_eagerly
 from .layer_records import trace_layers_alone
 from .layers import LayerCalls

@@ -13,7 +13,8 @@ from tensorflow.python.framework import config, ops
 from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit_tensorflow import TFBackend
-from profilerkit_tensorflow.untouched.process_state import SETTINGS, put_graph_options
+from profilerkit_tensorflow.untouched.process_state import put_graph_options
+from profilerkit_tensorflow.untouched.settings import SETTINGS
 
 
 def _put_determinism(on: bool) -> None:

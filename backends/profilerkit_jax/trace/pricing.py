@@ -1,0 +1,52 @@
+"""The cost of an equation: the formula of its primitive, called with the facts that the walk knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from profilerkit.costs import Cost
+
+from ..compat import parameters
+from ..costs.registry import OPERATORS, UNCOUNTED, PrimitiveCall, Shapes
+from .frames import Context
+from .values import Value
+
+__all__ = ["describe_missing", "price"]
+
+
+def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
+    """Return the cost of one run of an equation, and the work that is not counted, in words; "" if all is counted."""
+    call = PrimitiveCall(
+        equation.primitive.name,
+        inputs=Shapes([value.shape for value in inputs]),
+        outputs=Shapes([value.shape for value in outputs]),
+        input_dtypes=tuple(value.dtype for value in inputs),
+        output_dtypes=tuple(value.dtype for value in outputs),
+        params=parameters(equation),
+        is_backward=context.frame.is_backward and not context.frame.is_recomputed,
+        divides_sum=_divides_sum(inputs),
+        reversals=inputs[1].reversals if len(inputs) > 1 else 0,
+        unpadded=inputs[0].unpadded if inputs else 0,
+        axis_sizes=context.axis_sizes,
+        value=lambda index: inputs[index].scalar,
+    )
+    cost = OPERATORS.cost(call)
+    return (Cost(0, 0), describe_missing(equation)) if cost is None else (cost, "")
+
+
+def _divides_sum(inputs: Sequence[Value]) -> bool:
+    """Return whether the first input is a sum, and the second the number of its summands, like for a mean."""
+    if len(inputs) < 2 or inputs[0].summands == 0 or inputs[1].scalar is None:
+        return False
+    return bool(inputs[1].scalar == inputs[0].summands)
+
+
+def describe_missing(equation: Any) -> str:
+    """Return the description of an equation that is not counted: its primitive, its own name, and the reason."""
+    primitive = equation.primitive.name
+    # of a call of a function, and of a kernel of Pallas
+    name = equation.params.get("name") or getattr(equation.params.get("name_and_src_info"), "name", None)
+    description = f"{primitive} {name!r}" if isinstance(name, str) and name else primitive
+    reason = UNCOUNTED.get(primitive)
+    return f"{description}: {reason}" if reason else description
