@@ -28,6 +28,7 @@ from ..times.measurement import Measurement
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .checked_tables import require_once
+from .comparison import distinct_names
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
 
@@ -66,14 +67,14 @@ def to_plain(value: Any) -> Any:
 def _write_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a mapping with texts as keys; if keys read alike, 1 and "1", the types of keys that are no text are added.
 
-    >>> _write_mapping({1: "a", "1": "b", 2: "c"})
-    {'1 (int)': 'a', '1': 'b', '2': 'c'}
+    >>> _write_mapping({1: "a", "1": "b", 2: "c"}), _write_mapping({1: "a", "1": "b", "1 (int)": "c"})
+    ({'1 (int)': 'a', '1': 'b', '2': 'c'}, {'1 (int) (1)': 'a', '1': 'b', '1 (int) (2)': 'c'})
     """
     texts = Counter(map(str, value))
-    items = {
-        str(key) if isinstance(key, str) or texts[str(key)] == 1 else f"{key} ({type(key).__name__})": to_plain(item)
-        for key, item in value.items()
-    }
+    names = [
+        str(key) if isinstance(key, str) or texts[str(key)] == 1 else f"{key} ({type(key).__name__})" for key in value
+    ]
+    items = dict(zip(distinct_names(names), map(to_plain, value.values()), strict=True))
     return {"type": "mapping", "items": items} if "type" in items else items
 
 

@@ -311,6 +311,12 @@ def test_keys_of_a_mapping_that_read_alike_all_come_back(report: Report) -> None
     assert parse(content, "it.json")["macs"] == {"1 (int)": 10, "1": 20, "2": 30}
 
 
+def test_no_entry_is_lost_whatever_the_keys_read_like() -> None:
+    """The text of one key may be what another key is written as."""
+    for keys in ((1, "1", "1 (int)"), (True, "True", "True (bool)", "True (bool) (1)")):
+        assert sorted(to_plain(dict(zip(keys, "abcd", strict=False))).values()) == list("abcd"[: len(keys)])
+
+
 def test_a_comparison_needs_two_reports(comparison: Comparison) -> None:
     content = written(comparison)
     content["reports"].pop()
