@@ -68,16 +68,16 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    """All that a child may say; each message says some of it."""
+    """All that a child may say; each message says some of it. A turn may be None: a measurement of its own."""
 
-    stage: _Text | msgspec.UnsetType = msgspec.UNSET
-    pending: _Names | msgspec.UnsetType = msgspec.UNSET
-    doing: _Names | msgspec.UnsetType = msgspec.UNSET
-    joint: _Names | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="plan")
-    sample: _Seconds | msgspec.UnsetType = msgspec.UNSET
-    done: bool | msgspec.UnsetType = msgspec.UNSET
+    stage: _Text | None = None
+    pending: _Names | None = None
+    doing: _Names | None = None
+    joint: _Names | None = msgspec.field(default=None, name="plan")
+    sample: _Seconds | None = None
+    done: bool | None = None
     turn: _Text | msgspec.UnsetType | None = msgspec.UNSET
-    ready: Plan | msgspec.UnsetType = msgspec.UNSET
+    ready: Plan | None = None
     error: _Error | None = None
     warning: _Warning | None = None
 
@@ -129,11 +129,11 @@ class Progress:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ChannelError(f"a message is none of profilerkit: {error}") from error
         for name in ("stage", "pending", "doing", "joint", "sample", "done"):
-            if (value := getattr(message, name)) is not msgspec.UNSET:
+            if (value := getattr(message, name)) is not None:
                 setattr(self, name, value)
         if message.turn is not msgspec.UNSET:
             self.turn, self.waiting, self.ready = message.turn, True, None
-        if message.ready is not msgspec.UNSET:
+        if message.ready is not None:
             self.ready = message.ready.read()
             self.times_ready += 1
         if message.error is not None:
