@@ -32,27 +32,24 @@ def error_line(error: BaseException) -> str:
     and the stack frames of the user's code. The node names of TensorFlow's graphs are left out too.
     """
     text = _NODES.sub("", _COLORS.sub("", str(error)))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    while lines:
-        remaining = _unwrap(lines)
-        if remaining == lines:
-            break
-        lines = remaining
+    lines = _unwrap([line.strip() for line in text.splitlines() if line.strip()])
     line = _VALUES.sub("[...]", _NODE.sub(r"\1", " ".join(lines))).removeprefix(f"{type(error).__name__}: ")
     line = visible(line)
     return line if len(line) <= 400 else f"{line[:397]}..."
 
 
 def _unwrap(lines: list[str]) -> list[str]:
-    """Return the lines without the outermost text that a framework added; at least one line remains."""
+    """Return the lines without the texts that frameworks added around them; at least one line remains."""
+    if not lines:
+        return lines
     end = next((index for index, line in enumerate(lines) if index and _LISTS.match(line)), len(lines))
     lines = lines[:end]
     if _WRAPPED.match(lines[0]) and len(lines) > 1:
-        return lines[1:]
+        return _unwrap(lines[1:])
     if lines[0].startswith("Graph execution error:"):
-        return [line for line in lines if not _ORIGIN.match(line)] or lines
+        return _unwrap([line for line in lines if not _ORIGIN.match(line)]) or lines
     if lines[0].endswith("in user code:") and len(lines) > 1:
-        return _after_frames(lines)
+        return _unwrap(_after_frames(lines))
     return lines
 
 
