@@ -229,23 +229,17 @@ def wrap_splits(
     Raises `ArgumentError` for a wrong loader or forward pass, and `InputError` for a split that does not exist.
     """
     splits = _SPLITS("data_splits", data_splits)
-    wrapped = {}
-    for name, split_pass in _assign_passes(_PASSES("forward_pass", forward_pass), splits).items():
-        native = splits[name]
+    passes = _PASSES("forward_pass", forward_pass)
+    if not isinstance(passes, Mapping):
+        passes = dict.fromkeys(splits, passes)
+    misspelt = [name for name in passes if name not in splits]
+    if misspelt:
+        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(splits)}")
+    wrapped: dict[str, DataLoader] = {}
+    for name, native in splits.items():
+        split_pass = _PASS(f"forward_pass[{name!r}]", passes.get(name))
         if not isinstance(native, DataLoader):
             wrapped[name] = loader_class(native, split_pass or forward_pass_class(model_input_pattern=(0, "_")))
         else:
             wrapped[name] = native if split_pass is None else native.divide_by(split_pass)
     return wrapped
-
-
-def _assign_passes(
-    forward_pass: ForwardPass | Mapping[str, Any] | None, splits: Iterable[str]
-) -> dict[str, ForwardPass | None]:
-    """Return the forward pass of each split, by its name; None for a split without one."""
-    if not isinstance(forward_pass, Mapping):
-        return dict.fromkeys(splits, forward_pass)
-    misspelt = [name for name in forward_pass if name not in splits]
-    if misspelt:
-        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(splits)}")
-    return {name: _PASS(f"forward_pass[{name!r}]", forward_pass.get(name)) for name in splits}
