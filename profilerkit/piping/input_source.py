@@ -99,20 +99,17 @@ def resize(inputs: ModelInputs, backend: Backend, batch_size: int, model: Any) -
     `InputError` if they do not, or if the model takes the inputs as another number of samples.
     """
     samples = None if model is None else backend.count_samples(model, inputs)
-    if samples == batch_size:
-        return inputs
-    if samples not in (None, find_batch_size(inputs, backend)):
-        raise _make_batch_error(batch_size, samples)
-
     lengths = {int(leaf.shape[0]) for leaf in inputs.leaves() if _has_batch(leaf, backend)}
+    if samples == batch_size or (samples is None and lengths == {batch_size}):
+        return inputs
+    if samples is not None and lengths != {samples}:
+        raise _make_batch_error(batch_size, samples)
     if len(lengths) != 1:
         sizes = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
         raise InputError(
             f"cannot make a batch of {batch_size} from these inputs: their first dimensions are {sizes}, not one batch "
             "size; give inputs of that batch size, or a callable that builds them from it"
         )
-    if lengths == {batch_size}:
-        return inputs
     resized = inputs.map(lambda leaf: _cut_or_repeat(leaf, batch_size, backend))
     if samples is not None and backend.count_samples(model, resized) != batch_size:
         raise _make_batch_error(batch_size, samples)
