@@ -26,9 +26,6 @@ def refill(container: Any, content: Any) -> None:
     if len(current) == len(content) and all(map(is_, current, content)):
         if not isinstance(container, dict) or all(map(is_, current.values(), content.values())):
             return
-        if type(container) is dict:  # with the same names in the same order
-            container.update(content)
-            return
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     if issubclass(kind, dict):
         is_alive = [not isinstance(key, weakref.ref) or key() is not None for key in content]
