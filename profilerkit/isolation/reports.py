@@ -38,16 +38,11 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
     for name in missing:
         if name not in records:
             notes.append(f"{name} failed: {reason}")
-        elif name in failed:
-            reasons = (str(reason),)
-            records[name] = replace(
-                records[name], value=None, completeness=Completeness.FAILED, missing=reasons, failure=reason.code
-            )
-        else:
-            reasons = (f"not reached: {reason.clause}",)
-            records[name] = replace(
-                records[name], value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, failure=None
-            )
+            continue
+        completeness, words, code = Completeness.UNAVAILABLE, f"not reached: {reason.clause}", None
+        if name in failed:
+            completeness, words, code = Completeness.FAILED, str(reason), reason.code
+        records[name] = replace(records[name], value=None, completeness=completeness, missing=(words,), failure=code)
     if not missing:
         notes.append(f"after everything was computed {reason}")
     return replace(report, statuses=records, notes=tuple(notes))
