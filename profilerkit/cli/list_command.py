@@ -12,7 +12,7 @@ import click
 from ..errors import RegistrationConflictError
 from ..hooks import offers
 from ..hooks.infos import Named
-from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_offers, list_plugins, manager
+from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_plugins, manager
 from ..hooks.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
 from .examining import examine_by_loading, examine_without_import
@@ -179,8 +179,7 @@ class _Listing:
         except RegistrationConflictError as error:
             self.note_conflict(error)
         self.print_title("Status keys")
-        names = [getattr(offer.item, "NAME", "") for offer in list_offers("profilerkit_status_keys", type)]
-        for offer in offers.list_status_keys(leave_out=names):
+        for offer in offers.list_declared_keys():
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
 
     def print_renderers_and_loaders(self) -> None:

@@ -23,6 +23,7 @@ from .plugin_info import Offer, PluginInfo, conflict, tolerate, warn
 __all__ = [
     "default_functions",
     "forget",
+    "list_declared_keys",
     "list_known_names",
     "list_profiler_functions",
     "list_status_keys",
@@ -30,14 +31,16 @@ __all__ = [
 ]
 
 
-def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
-    """Return the status keys that plugins declare.
-
-    Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
-    """
-    keys = manager().answer_once("status keys", _read_status_keys)
-    _require_no_conflict(_find_declared_twice(keys), leave_out)
+def list_status_keys() -> list[Offer[type[StatusKey]]]:
+    """Return the status keys that plugins declare; raises `RegistrationConflictError` for two classes of one name."""
+    keys = list_declared_keys()
+    _require_no_conflict(_find_declared_twice(keys), ())
     return keys
+
+
+def list_declared_keys() -> list[Offer[type[StatusKey]]]:
+    """Return the status keys that plugins declare, also two classes of one name."""
+    return manager().answer_once("status keys", _read_status_keys)
 
 
 def _read_status_keys() -> list[Offer[type[StatusKey]]]:
@@ -90,7 +93,7 @@ class _Defaults(NamedTuple):
 def _read_defaults(backend: Backend) -> _Defaults:
     """Ask the plugins for their offers for a backend."""
     functions = list_profiler_functions(backend)
-    declarations = manager().answer_once("status keys", _read_status_keys)
+    declarations = list_declared_keys()
     computed = [key.NAME for offer in functions for key in offer.item.list_keys()]
     names = (*computed, *(declaration.item.NAME for declaration in declarations))
     conflicts = {**_find_computed_twice(functions, declarations, backend), **_find_declared_twice(declarations)}
@@ -168,7 +171,7 @@ def list_known_names() -> list[str] | None:
 
 def name_of_metric(name: str) -> str:
     """Return the name of a metric for one of its other names: "execution_time" for "latency"; others as they are."""
-    keys = [offer.item for offer in manager().answer_once("status keys", _read_status_keys)]
+    keys = [offer.item for offer in list_declared_keys()]
     if any(name == key.NAME for key in keys):
         return name
     return next((key.NAME for key in keys if name in key.ALIASES), name)
