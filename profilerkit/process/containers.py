@@ -23,9 +23,9 @@ def refill(container: Any, content: Any) -> None:
     of a dict does not come back once its object is gone.
     """
     current = container if type(container) in CONTAINERS else copy_content(container)
-    if len(current) == len(content) and all(map(is_, current, content)):
-        if not isinstance(container, dict) or all(map(is_, current.values(), content.values())):
-            return
+    has_same_items = len(current) == len(content) and all(map(is_, current, content))
+    if has_same_items and (not isinstance(container, dict) or all(map(is_, current.values(), content.values()))):
+        return
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     if issubclass(kind, dict):
         is_alive = [not isinstance(key, weakref.ref) or key() is not None for key in content]
