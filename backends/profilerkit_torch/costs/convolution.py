@@ -3,8 +3,7 @@
 A weight is ``(out_channels, in_channels / groups, *kernel)``, or ``(in_channels, out_channels / groups, *kernel)`` if
 transposed. All dimensions but the first are the filter of one output element (of one input element, if transposed).
 
-Each function takes the arguments of its operators in the order of torch's schemas, tensors as shapes, and ``out`` by
-name. ``*_`` and ``**__`` take the arguments that do not affect the cost.
+Functions take the arguments of operators by torch's names, tensors as shapes; ``**_`` takes those without a cost.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 from profilerkit.costs import activation, constants, convolution
 
-from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_by_name, register_op_cost
 
 
 def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape, transposed: bool = False) -> Cost:
@@ -23,19 +22,23 @@ def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape,
     return convolution.convolution(filtered.numel, Shape(weight[1:]).numel, out.numel if bias is not None else 0)
 
 
-@register_op_costs(
-    "aten::conv1d aten::conv2d aten::conv3d aten::miopen_convolution aten::miopen_depthwise_convolution",
-    "aten::mkldnn_convolution aten::_mps_convolution aten::_nnpack_spatial_convolution",
+@register_by_name(
+    "aten::conv1d aten::conv2d aten::conv3d aten::cudnn_convolution aten::miopen_convolution",
+    "aten::miopen_depthwise_convolution aten::mkldnn_convolution aten::_mps_convolution",
+    "aten::_nnpack_spatial_convolution aten::_conv_depthwise2d aten::conv_depthwise3d aten::_slow_conv2d_forward",
+    "aten::slow_conv3d_forward aten::slow_conv_dilated2d aten::slow_conv_dilated3d",
 )
-def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
+def conv(*, x: Shape, weight: Shape, bias: Shape | None = None, out: Shape, **_: Any) -> Cost:
     """``out * (in_channels / groups) * kernel``, and an addition for each output element if there is a bias."""
     return cost_of_convolution(x, weight, bias, out)
 
 
-@register_op_costs(
-    "aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d aten::miopen_convolution_transpose",
+@register_by_name(
+    "aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d aten::cudnn_convolution_transpose",
+    "aten::miopen_convolution_transpose aten::_mps_convolution_transpose aten::slow_conv_transpose2d",
+    "aten::slow_conv_transpose3d",
 )
-def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
+def conv_transpose(*, x: Shape, weight: Shape, bias: Shape | None = None, out: Shape, **_: Any) -> Cost:
     """``in * (out_channels / groups) * kernel``, and an addition for each output element if there is a bias."""
     return cost_of_convolution(x, weight, bias, out, transposed=True)
 
@@ -46,47 +49,14 @@ def either_convolution(*, x: Shape, weight: Shape, bias: Shape | None, transpose
     return cost_of_convolution(x, weight, bias, out, transposed)
 
 
-@register_op_costs(
-    "aten::_conv_depthwise2d aten::conv_depthwise3d aten::_slow_conv2d_forward aten::slow_conv3d_forward",
-    "aten::slow_conv_dilated2d aten::slow_conv_dilated3d",
-)
-def native_convolution(
-    x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
-) -> Cost:
-    """Cost of a convolution; these get the size of the kernel beside the weight."""
-    return cost_of_convolution(x, weight, bias, out)
-
-
-@register_op_costs("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d")
-def native_transposed(
-    x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
-) -> Cost:
-    """Cost of a transposed convolution; these get the size of the kernel beside the weight."""
-    return cost_of_convolution(x, weight, bias, out, transposed=True)
-
-
-@register_op_cost("aten::cudnn_convolution")
-def cudnn_convolution(x: Shape, weight: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Cost of a convolution; the bias is added afterwards."""
-    return cost_of_convolution(x, weight, None, out)
-
-
-@register_op_costs("aten::cudnn_convolution_transpose", "aten::_mps_convolution_transpose")
-def cudnn_transposed(x: Shape, weight: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Cost of a transposed convolution; the bias is added afterwards."""
-    return cost_of_convolution(x, weight, None, out, transposed=True)
-
-
-@register_op_costs("aten::cudnn_convolution_relu", "aten::miopen_convolution_relu")
-def convolution_relu(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
+@register_by_name("aten::cudnn_convolution_relu", "aten::miopen_convolution_relu")
+def convolution_relu(*, x: Shape, weight: Shape, bias: Shape | None, out: Shape, **_: Any) -> Cost:
     """Cost of a convolution, and one operation for each output element."""
     return cost_of_convolution(x, weight, bias, out).plus(activation.relu(out.numel))
 
 
-@register_op_costs("aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu")
-def convolution_add_relu(
-    x: Shape, weight: Shape, other: Shape, alpha: Any, bias: Shape | None, *_: Any, out: Shape, **__: Any
-) -> Cost:
+@register_by_name("aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu")
+def convolution_add_relu(*, x: Shape, weight: Shape, bias: Shape | None, out: Shape, **_: Any) -> Cost:
     """Cost of a convolution, and two operations for each output element."""
     added = Cost(0, out.numel * constants.ADD)
     return cost_of_convolution(x, weight, bias, out).plus(added).plus(activation.relu(out.numel))

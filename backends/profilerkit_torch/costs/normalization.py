@@ -13,17 +13,15 @@ from profilerkit.costs import normalization
 from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
 
 
-def _normalize(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
-    return normalization.normalize(x.numel, weight is not None, bias is not None)
-
-
 @register_by_name(
     "aten::batch_norm aten::native_batch_norm aten::_native_batch_norm_legit aten::_native_batch_norm_legit_functional",
     "aten::cudnn_batch_norm aten::miopen_batch_norm",
 )
 def batch_norm(*, x: Shape, weight: Shape | None, bias: Shape | None, training: bool, out: Any, **_: Any) -> Cost:
     """Return the cost with known statistics, or in training with the statistics of the batch."""
-    return _normalize(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
+    if not training:
+        return normalization.normalize_with_known_statistics(x.numel)
+    return normalization.normalize(x.numel, weight is not None, bias is not None)
 
 
 register_per_element(
@@ -48,12 +46,13 @@ register_per_element({"batch_norm_backward_reduce": normalization.batch_norm_gra
 register_per_element({"batch_norm_backward_elemt": normalization.batch_norm_gradient_rest}, argument=1)
 
 
-@register_op_costs(
-    "aten::_batch_norm_with_update aten::_batch_norm_with_update_functional aten::_native_batch_norm_legit.no_stats",
+@register_by_name(
+    "aten::layer_norm aten::native_layer_norm aten::group_norm aten::native_group_norm aten::_batch_norm_with_update",
+    "aten::_batch_norm_with_update_functional aten::_native_batch_norm_legit.no_stats",
 )
-def batch_norm_of_batch(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost with the batch's own statistics."""
-    return _normalize(x, weight, bias)
+def normalize_by_input(*, x: Shape, weight: Shape | None = None, bias: Shape | None = None, out: Any, **_: Any) -> Cost:
+    """Return the cost of a normalization by the input's own statistics."""
+    return normalization.normalize(x.numel, weight is not None, bias is not None)
 
 
 @register_op_costs("aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts")
@@ -67,20 +66,6 @@ def renorm(x: Shape, indices_or_power: Any, *_: Any, out: Shape, **__: Any) -> C
     """Return the cost for each element; of an embedding, for each element of the rows looked up by their indices."""
     is_embedding = isinstance(indices_or_power, Shape)
     return normalization.limit_norm(indices_or_power.numel * x[-1] if is_embedding else x.numel)
-
-
-@register_op_costs("aten::layer_norm", "aten::native_layer_norm", "aten::group_norm")
-def layer_norm(
-    x: Shape, shape_or_groups: Any, weight: Shape | None = None, bias: Shape | None = None, *_: Any, out: Any, **__: Any
-) -> Cost:
-    """Return the cost of the whole normalization."""
-    return _normalize(x, weight, bias)
-
-
-@register_op_cost("aten::native_group_norm")
-def native_group_norm(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of the whole normalization."""
-    return _normalize(x, weight, bias)
 
 
 @register_op_cost("aten::_weight_norm_interface")
