@@ -8,6 +8,8 @@ recurrent layers on CUDA, and of kernels in Python, which make tensors like any 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -32,6 +34,9 @@ _UNSIZED = frozenset(
         *("_unique2", "unique_dim", "masked_select", "multinomial"),
     )
 )
+#: Operators that make the positions of a mask among their indices, of which shapes do not tell how many there are.
+_PUTS = ("index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put")
+_INDEX = find_operator("aten.index.Tensor")
 _POINTWISE = find_tag("pointwise")
 #: Element-wise operators of which torch does not tag all forms.
 _UNTAGGED = ("aten::floor_divide", "aten::where")
@@ -51,6 +56,8 @@ def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | N
     rule = RULES.get(call.func)
     if rule is not None:
         return rule(device, *call.args, **call.kwargs)
+    if call.func is _INDEX:
+        return _count_positions(call.args[0], call.args[1], result)
     if not is_on("cpu", device):
         return 0
     return _count_in_resampling(call.args[0], result) if call.func in _RESAMPLING else _count_promoted(call, result)
@@ -64,8 +71,28 @@ def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> st
         return f"the workspace of {read_schema(func).name}" if has_unseen else ""
     name: str = read_schema(func).name.partition("::")[2]
     is_copied = name == "_fft_c2r" and (len(args[1]) > 1 or args[0].is_conj())  # once or twice, by its strides
-    is_much = name in _UNSIZED or is_copied or (name in _RECURRENT and is_on("cuda", device))
+    is_put = name in _PUTS and args[2].numel() != 1 and any(map(_is_mask, args[1]))  # one number fills the mask
+    is_much = name in _UNSIZED or is_copied or is_put or (name in _RECURRENT and is_on("cuda", device))
     return f"the workspace of {name}" if is_much else ""
+
+
+def _is_mask(index: torch.Tensor | None) -> bool:
+    return index is not None and index.dtype in (torch.bool, torch.uint8)
+
+
+def _count_positions(x: torch.Tensor, indices: Sequence[torch.Tensor | None], result: torch.Tensor) -> int:
+    """Return the bytes of the positions of masks among indices (``IndexingUtils.h``): int64 for each of its dimensions.
+
+    There are as many as elements in the result for each element of the dimensions that are not indexed.
+    """
+    masks = [index for index in indices if index is not None and _is_mask(index)]
+    if not masks:
+        return 0
+    covered = [1 if index is None or not _is_mask(index) else index.dim() for index in indices]
+    starts = [sum(covered[:place]) for place in range(len(indices))]
+    left = [x.shape[start] for start, index in zip(starts, indices, strict=True) if index is None]
+    rest = math.prod(left) * x.shape[sum(covered) :].numel()
+    return result.numel() // max(1, rest) * sum(mask.dim() for mask in masks) * torch.int64.itemsize
 
 
 def _count_promoted(call: OperatorCall, result: Any) -> int:

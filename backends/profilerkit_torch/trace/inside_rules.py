@@ -242,6 +242,11 @@ def _make_pooling_rule(find_largest: Any) -> Callable[..., int]:
     return count
 
 
+def _count_in_affine_grid(device: torch.device | None, theta: torch.Tensor, size: Sequence[int], *_: Any) -> int:
+    """Return the bytes of the points of the grid, with a 1 added, before they are multiplied by the matrix."""
+    return theta.shape[0] * math.prod(size[2:]) * theta.shape[-1] * theta.element_size()
+
+
 def _count_in_transform(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
     """Return the bytes of a copy: MKL takes all dimensions that it does not transform as one, if strides allow it."""
     if not is_on("cpu", device) or not torch.backends.mkl.is_available():
@@ -277,6 +282,7 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     **{f"{name}.default": _copy_input for name in ("dist", "median", "nanmedian")},
     "max_pool2d.default": _make_pooling_rule(torch.ops.aten.max_pool2d_with_indices),
     "max_pool3d.default": _make_pooling_rule(torch.ops.aten.max_pool3d_with_indices),
+    "affine_grid_generator.default": _count_in_affine_grid,
     **{f"_fft_{kind}.default": _count_in_transform for kind in ("c2c", "r2c", "c2r")},
     "sum.dim_IntList": _count_in_sum,
     **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),

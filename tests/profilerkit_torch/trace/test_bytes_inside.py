@@ -213,6 +213,7 @@ def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str
         (torch.linalg.eigvals, "linalg_eigvals"),
         (torch.linalg.pinv, "linalg_pinv"),
         (torch.unique, "_unique2"),
+        (lambda x: x.clone().index_put_((x > 0,), x.flatten()), "index_put_"),
         (lambda x: torch.fft.irfft2(x + 0j), "_fft_c2r"),
         (lambda x: torch.fft.hfft(x + 0j), "_fft_c2r"),
     ],
@@ -382,6 +383,12 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: F.interpolate(x, size=(9, 7), mode="bilinear"), [(2, 3, 10, 10)], 4 * 2 * (600 + 378)),
         (lambda x: F.interpolate(x, scale_factor=2), [(1, 1, 10, 10)], 4 * (100 + 400)),
         (lambda x: F.interpolate(x.permute(0, 3, 1, 2), scale_factor=2), [(1, 10, 10, 8)], 4 * (800 + 3200)),
+        # The points of a grid with a 1, and these times the matrix.
+        (lambda x: F.affine_grid(x, [2, 3, 8, 9], align_corners=False), [(2, 2, 3)], 4 * (12 + 2 * 72 * (3 + 2))),
+        # A mask, two positions of each element that it chooses, and these; rows of 40 are chosen by one position each.
+        (lambda x: x[x > 0], [(100, 40)], 4000 * (4 + 1 + 2 * 8 + 4)),
+        (lambda x: x[:, x[0, :, 0] > 0], [(5, 100, 40)], 20_000 * 4 + 100 * (1 + 8) + 20_000 * 4),
+        (lambda x: x[(x > 0).all(1)], [(100, 40)], 4000 * 4 + 100 * (1 + 8) + 4000 * 4),
         # The scores in the dtype of the output, and scores with gaps without these.
         (lambda x: x.bfloat16().softmax(-1, dtype=torch.float32), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
         (lambda x: x.t().softmax(-1), [(50, 40)], 4 * 3 * 2000),
