@@ -62,28 +62,20 @@ def solve(a: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return linear_algebra.solve(batch, a[-1], _count_sides(solutions, a) // max(batch, 1))
 
 
-@register_op_costs("aten::linalg_lu_solve", "aten::linalg_ldl_solve")
-def solve_factored(a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of the solutions: the matrix is decomposed already."""
-    return linear_algebra.solve_factored(1, a[-1], _count_sides(out, a))
+def _register_solution(names: str, formula: Callable[[int, int, int], Cost], position: int) -> None:
+    """Register operators that solve systems by a matrix at a position, which is triangular or decomposed already."""
+
+    @register_op_costs(names)
+    def cost(*tensors: Any, out: Any, **_: Any) -> Cost:
+        """Return the cost of the solutions."""
+        matrix = tensors[position]
+        return formula(1, matrix[-1], _count_sides(out if isinstance(out, Shape) else out[0], matrix))
 
 
-@register_op_costs("aten::cholesky_solve", "aten::_cholesky_solve_helper")
-def cholesky_solve(b: Shape, a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of the solutions: the matrix is decomposed already."""
-    return linear_algebra.solve_factored(1, a[-1], _count_sides(out, a))
-
-
-@register_op_cost("aten::linalg_solve_triangular")
-def solve_triangular(a: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost of the solutions, for a triangle on either side."""
-    return linear_algebra.solve_triangular(1, a[-1], _count_sides(out, a))
-
-
-@register_op_cost("aten::triangular_solve")
-def triangular_solve(b: Shape, a: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of the solutions."""
-    return linear_algebra.solve_triangular(1, a[-1], _count_sides(out[0], a))
+_register_solution("aten::linalg_lu_solve aten::linalg_ldl_solve", linear_algebra.solve_factored, 0)
+_register_solution("aten::cholesky_solve aten::_cholesky_solve_helper", linear_algebra.solve_factored, 1)
+_register_solution("aten::linalg_solve_triangular", linear_algebra.solve_triangular, 0)
+_register_solution("aten::triangular_solve", linear_algebra.solve_triangular, 1)
 
 
 @register_op_cost("aten::linalg_lstsq")
