@@ -8,9 +8,8 @@ recurrent layers on CUDA, and of kernels in Python, which make tensors like any 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -76,7 +75,7 @@ def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> st
     return f"the workspace of {name}" if is_much else ""
 
 
-def _is_mask(index: torch.Tensor | None) -> bool:
+def _is_mask(index: torch.Tensor | None) -> TypeGuard[torch.Tensor]:
     return index is not None and index.dtype in (torch.bool, torch.uint8)
 
 
@@ -85,14 +84,16 @@ def _count_positions(x: torch.Tensor, indices: Sequence[torch.Tensor | None], re
 
     There are as many as elements in the result for each element of the dimensions that are not indexed.
     """
-    masks = [index for index in indices if index is not None and _is_mask(index)]
-    if not masks:
-        return 0
-    covered = [1 if index is None or not _is_mask(index) else index.dim() for index in indices]
-    starts = [sum(covered[:place]) for place in range(len(indices))]
-    left = [x.shape[start] for start, index in zip(starts, indices, strict=True) if index is None]
-    rest = math.prod(left) * x.shape[sum(covered) :].numel()
-    return result.numel() // max(1, rest) * sum(mask.dim() for mask in masks) * torch.int64.itemsize
+    rest, dim, masked = 1, 0, 0
+    for index in indices:
+        if _is_mask(index):
+            masked += index.dim()
+            dim += index.dim()
+        else:
+            rest *= x.shape[dim] if index is None else 1
+            dim += 1
+    rest *= x.shape[dim:].numel()
+    return result.numel() // max(1, rest) * masked * torch.int64.itemsize
 
 
 def _count_promoted(call: OperatorCall, result: Any) -> int:
