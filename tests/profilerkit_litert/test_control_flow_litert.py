@@ -12,8 +12,9 @@ import numpy as np
 from litert_models import GraphBuilder, options, write_model
 
 from profilerkit import ModelInputs
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.trace import ModelTrace
-from profilerkit.trace.bounds import PeakSpread
+from profilerkit.trace.bounds import Bounds, PeakSpread
 from profilerkit_litert import LiteRTBackend, LiteRTModel
 
 F = np.float32
@@ -61,8 +62,17 @@ def test_a_branch_that_the_input_chooses_is_counted_alone() -> None:
     chosen = options("If", thenSubgraphIndex=graphs.body(1), elseSubgraphIndex=graphs.body(3))
     y = graphs.main.add("IF", [choice, x], (-1, 4), options=chosen)
     trace = graphs.trace(y, x=X, choice=np.asarray(True))
-    assert (trace.macs, trace.missing, trace.choices) == (48, (), ())
+    assert (trace.macs, trace.missing, trace.choices, trace.notes) == (48, (), (), (FOLLOWED,))
     assert trace.total_params == 2 * 16  # one weight in each branch
+
+
+def test_a_state_that_a_variable_keeps_chooses_no_branch() -> None:
+    """In the first call it is false, and later calls find another."""
+    graphs = Graphs()
+    x, choice = graphs.main.input("x", (-1, 4)), graphs.main.tensor("state", (), "bool", isVariable=True)
+    chosen = options("If", thenSubgraphIndex=graphs.body(1), elseSubgraphIndex=graphs.body(3))
+    trace = graphs.trace(graphs.main.add("IF", [choice, x], (-1, 4), options=chosen), x=X)
+    assert trace.bounds("macs") == Bounds(48, 3 * 48)
 
 
 def test_of_two_branches_the_dearer_is_counted() -> None:

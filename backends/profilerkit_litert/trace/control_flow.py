@@ -37,6 +37,7 @@ def _walk_branches(walk: Walk, visit: Visit) -> list[Value]:
     walk.hold(visit)
     if condition.array is None:
         return _walk_both_branches(walk, visit, inputs)
+    walk.note_followed(condition)
     then, otherwise = visit.operator.graphs
     taken = walk.walk_body(visit, then if condition.array.all() else otherwise, inputs)
     walk.work.add(taken.work)

@@ -58,6 +58,7 @@ def _follow_turns(walk: Walk, visit: Visit) -> _Turns:
         [goes_on] = walk.walk_body(visit, condition, last).outputs
         if goes_on.array is None:
             break
+        walk.note_followed(goes_on)
         if not goes_on.array.all():
             return _Turns(number, common, last)
         last = walk.walk_body(visit, body, last).outputs

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 from profilerkit.backend_kit.operator_calls import Shapes
 from profilerkit.costs import Cost
@@ -193,6 +194,11 @@ class Walk:
             name, self.node, visit.operands, outputs, visit.times, macs, flops, missing, product_dtype=multiplied
         )
         self.work.append(done)
+
+    def note_followed(self, condition: Value) -> None:
+        """Note that a condition is known from the inputs of the call, and not from the file alone."""
+        if not condition.constant:
+            self.notes[FOLLOWED] = None
 
     def hold(self, visit: Visit) -> None:
         """Keep the inputs of a branch or a loop alive until here."""

@@ -30,6 +30,7 @@ def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
         return _walk_both(walk, visit)
     taken = walk_body(walk, visit, find_graph(visit.node, "then_branch" if condition.is_true else "else_branch"))
     walk.work.add(taken.work)
+    walk.follows_inputs |= condition.from_inputs
     return [value.mark_from_inputs() if condition.from_inputs else value for value in taken.outputs]
 
 

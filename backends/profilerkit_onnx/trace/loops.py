@@ -54,17 +54,19 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     hold_reads(walk, visit)
     limit, condition, *begins = visit.inputs
     loop = _Loop(walk, visit, find_graph(visit.node, "body"), condition, begins)
-    turns = loop.find_turns(_read_limit(limit))
+    turns, follows_inputs = loop.find_turns(limit)
     turn = loop.walk_any_turn(turns)
     if turns.most is not None and loop.never_stops(turn.goes_on):
         turns = Turns(turns.most, turns.most)
+    walk.follows_inputs |= follows_inputs and turns.exact is not None
     if turns.exact != 0:
         walk.work.add_loop(loop.count_work(turns, turn))
     stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
     missing = "Loop of an unknown number of turns" if turns.most is None else ""
     returned = () if turns.exact == 0 else (*turn.carried, *turn.stacked)
     walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), visit.times, missing=missing))
-    return [*loop.carry_out(turns, turn), *stacked]
+    carried = [_choose_last(turns, begin, end) for begin, end in zip(begins, turn.carried, strict=True)]
+    return [*(value.mark_from_inputs() if follows_inputs else value for value in carried), *stacked]
 
 
 def _read_limit(limit: Value | None) -> int | None:
@@ -93,18 +95,24 @@ class _Loop:
     condition: Value | None
     begins: Sequence[Value | None]
 
-    def find_turns(self, limit: int | None) -> Turns:
-        """Return how often the body runs, as far as the inputs and the condition tell before the walk over it."""
-        condition = self.condition
+    def find_turns(self, limit: Value | None) -> tuple[Turns, bool]:
+        """Return how often the body runs, as far as that is known before the walk over it.
+
+        And whether it follows from elements of the inputs that the call gives.
+        """
+        condition, most = self.condition, _read_limit(limit)
+        follows_inputs = any(value is not None and value.from_inputs for value in (limit, condition))
         if condition is None:  # the condition that the body makes is ignored then
-            return Turns(limit or 0, limit)
-        if limit == 0 or (condition.array is not None and not condition.is_true):
-            return Turns(0, 0)
+            return Turns(most or 0, most), follows_inputs
+        if most == 0 or (condition.array is not None and not condition.is_true):
+            return Turns(0, 0), follows_inputs
         if condition.array is None:
-            return Turns(0, limit)
+            return Turns(0, most), follows_inputs
         values = self.walk.add_initializers(self.graph, self.visit.values)
-        counted = count_turns(self.graph, limit, self.begins, values, self.walk.declared.opsets)
-        return Turns(0, limit) if counted is None else Turns(counted, counted)
+        counted = count_turns(self.graph, most, self.begins, values, self.walk.declared.opsets)
+        if counted is None:
+            return Turns(0, most), follows_inputs
+        return Turns(counted.number, counted.number), follows_inputs or counted.follows_inputs
 
     def never_stops(self, goes_on: Value) -> bool:
         """Return whether the condition is true before the first turn and after every turn."""
@@ -177,16 +185,6 @@ class _Loop:
         # A loop that does not run returns the values for its first turn.
         first = [after if begin is None else begin for begin, after in zip(self.begins, turn.carried, strict=True)]
         return count_first(runs, Body(Work(), [*first, *turn.stacked]), self.walk.node, self.walk.path, reason)
-
-    def carry_out(self, turns: Turns, turn: _AnyTurn) -> list[Value]:
-        """Return the carried values that the loop returns.
-
-        Any value around the loop whose elements follow from the inputs of the call may decide how often the loop runs:
-        then the results follow from the inputs too.
-        """
-        carried = [_choose_last(turns, begin, end) for begin, end in zip(self.begins, turn.carried, strict=True)]
-        may_follow_from_inputs = any(value.from_inputs for value in self.visit.values.values())
-        return [value.mark_from_inputs() for value in carried] if may_follow_from_inputs else carried
 
 
 def _read_constant(graph: GraphProto, name: str, around: Values) -> Array | None:

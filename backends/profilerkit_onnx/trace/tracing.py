@@ -12,7 +12,7 @@ from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, describe_constants, trace_work
+from profilerkit.backend_kit.graph_traces import FOLLOWED, GraphFormat, WalkedGraph, describe_constants, trace_work
 from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import bind_inputs
@@ -67,7 +67,7 @@ def _trace_call(
             scopes,
             weights,
             _FORMAT,
-            notes=[*describe_constants(walk.constants), *_describe_made(walk)],
+            notes=[*describe_constants(walk.constants), *_write_notes(walk)],
             names=name_nodes(model.graph),
             settings=read_settings(model.graph.node, scopes.paths),
         )
@@ -81,8 +81,10 @@ def _trace_call(
         return ModelTrace(layer_records(scopes.types, weights, calls), failure=failure)
 
 
-def _describe_made(walk: Walk) -> Iterator[str]:
-    """Yield a note on the memory of constants that are computed before the model runs, if its operators read some."""
+def _write_notes(walk: Walk) -> Iterator[str]:
+    """Yield notes on inputs that decide what runs, and on the memory of constants that are computed before it does."""
+    if walk.follows_inputs:
+        yield FOLLOWED
     read = {value.number for op in walk.work.operators for value in op.inputs}
     made_bytes = sum(size for number, size in walk.made_constants.items() if number in read)
     if made_bytes:

@@ -11,10 +11,17 @@ from onnx import GraphProto, NodeProto, helper
 from .folding import is_repeatable, make_evaluator
 from .values import Array, Value
 
-__all__ = ["count_turns"]
+__all__ = ["CountedTurns", "count_turns"]
 
 #: The most turns that are gone through; each computes the condition alone.
 _MOST = 1000
+
+
+class CountedTurns(NamedTuple):
+    """How often the body of a loop runs, and whether that follows from elements of the inputs that the call gives."""
+
+    number: int
+    follows_inputs: bool
 
 
 class _Condition(NamedTuple):
@@ -43,8 +50,8 @@ def count_turns(
     begins: Sequence[Value | None],
     values: Mapping[str, Value],
     opsets: Mapping[str, int],
-) -> int | None:
-    """Return how often the body of a loop runs, if constants alone decide it; None otherwise, and for many turns.
+) -> CountedTurns | None:
+    """Return how often the body of a loop runs, if known elements decide it; None otherwise, and for many turns.
 
     Args:
         graph: The body: the number of the turn, the condition and the carried values to the condition and the values.
@@ -59,17 +66,20 @@ def count_turns(
     formals = [formal.name for formal in graph.input][2:]
     first_turn = {**values, **dict(zip(formals, begins, strict=True))}
     feeds: dict[str, Array] = {}
+    follows_inputs = False
     for name in (*condition.outer, *condition.carried):
         value = first_turn.get(name)
         if value is None or value.array is None:
             return None
         feeds[name] = value.array
+        follows_inputs |= value.from_inputs
     try:
-        return _run_turns(condition, feeds, limit, opsets)
+        number = _run_turns(condition, feeds, limit, opsets)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks: then the number is not known
         return None
+    return None if number is None else CountedTurns(number, follows_inputs)
 
 
 def _find_condition(graph: GraphProto) -> _Condition | None:

@@ -73,6 +73,7 @@ class Walk:
         node: The index of the current node of the model's own graph; -1 before the first.
         numbers: Counts the numbers of new values.
         origins: The origins of stored values, by their numbers.
+        follows_inputs: Whether elements of inputs that the call gives decide which nodes run, or how often.
     """
 
     handlers: Mapping[str, Handler] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Walk:
     node: int = -1
     numbers: count[int] = field(default_factory=count)
     origins: dict[int, Origin] = field(default_factory=dict)
+    follows_inputs: bool = False
 
     @property
     def path(self) -> str:

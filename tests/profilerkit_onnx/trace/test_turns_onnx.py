@@ -12,6 +12,7 @@ from onnx import helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 
 X = np.ones((2, 3), F)
 W = np.ones((3, 3), F)
@@ -63,7 +64,7 @@ def trace_loop(
 )
 def test_a_loop_runs_as_often_as_its_condition_says(settings: dict[str, Any], turns: int) -> None:
     trace = trace_loop(**settings)
-    assert (trace.macs, trace.missing, trace.choices) == (turns * ONE, (), ())
+    assert (trace.macs, trace.missing, trace.choices, FOLLOWED in trace.notes) == (turns * ONE, (), (), False)
     stacked = [record for record in trace.operators if record.operator == "Loop"][-1]
     assert (turns, 2, 3) in [info.shape for info in stacked.outputs]
 
@@ -81,7 +82,7 @@ def test_a_bound_that_is_an_input_counts_by_its_value() -> None:
     loop = helper.make_node("Loop", ["", "begins", "x"], ["y"], body=body)
     given = {"x": X, "bound": number(5)}
     trace = BACKEND.trace(make_model([loop], given, {"w": W, "begins": np.asarray(True)}), ModelInputs(**given))
-    assert (trace.macs, trace.missing) == (6 * ONE, ())
+    assert (trace.macs, trace.missing, trace.notes) == (6 * ONE, (), (FOLLOWED,))
     trace = BACKEND.trace(make_model([loop], given, {"w": W, "begins": np.asarray(True)}), make_unknown(**given))
     assert trace.macs == ONE
     assert trace.missing == ("Loop of an unknown number of turns (1 call)",)
