@@ -183,7 +183,8 @@ class TimedModel(NamedTuple):
 
 def measure_in_turn(calls: Sequence[TimedCall], sampling: Sampling) -> list[TimedModel]:
     """Return the time of each model; they take turns."""
-    _require_equal_calls(sampling, max(_count_ranks(call.backend, call.model) for call in calls))
+    runners = ((find_capability(call.backend, RunsInRanks), call.model) for call in calls)
+    _require_equal_calls(sampling, max(1 if runner is None else runner.ranks(model) for runner, model in runners))
     with ExitStack() as running:
         passes = [
             Run.of(running.enter_context(call.backend.run(call.model, call.inputs, call.run_options))) for call in calls
@@ -201,12 +202,6 @@ def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
         )
 
 
-def _count_ranks(backend: Backend, model: Any) -> int:
-    """Return in how many processes a model runs together."""
-    runner = find_capability(backend, RunsInRanks)
-    return 1 if runner is None else runner.ranks(model)
-
-
 def _read_call(arguments: Mapping[str, Any], training: bool = False) -> TimedCall:
     """Return a call of a function's arguments by name, as ``measure_together`` gets them."""
     options = arguments["run_options"]
@@ -217,7 +212,10 @@ def _read_call(arguments: Mapping[str, Any], training: bool = False) -> TimedCal
 
 def _make_values(call: TimedCall, timed: TimedModel) -> dict[str, Any]:
     """Return execution time and throughput by name."""
-    throughput = _compute_throughput(timed.time, find_batch_size(call.inputs, call.backend, call.model))
+    throughput: Any = Unavailable("the inputs share no first dimension that could be the batch")
+    batch_size = find_batch_size(call.inputs, call.backend, call.model)
+    if batch_size is not None:
+        throughput = batch_size / timed.time
     return {
         ExecutionTime.NAME: Witnessed(_add_note(timed.time, call.run_options), timed.runs),
         Throughput.NAME: _add_note(throughput, call.run_options),
@@ -233,10 +231,3 @@ def note_left_out(options: RunOptions) -> str:
     """Return a note for a metric that is measured without the options of a run; empty for none and training."""
     left_out = str(replace(options, training=False))
     return f"measured without the options of execution_time: {left_out}" if left_out else ""
-
-
-def _compute_throughput(time: Measurement, batch_size: int | None) -> Any:
-    """Return the samples in a second; unavailable if the number of samples is not known."""
-    if batch_size is None:
-        return Unavailable("the inputs share no first dimension that could be the batch")
-    return batch_size / time

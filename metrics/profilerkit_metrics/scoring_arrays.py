@@ -54,14 +54,10 @@ def score_opened(
         opened = open_model(model)
         if not isinstance(opened, model_type):
             raise ArgumentError(f"model={shown(model)}: {advice}")
-        reader = BatchReader(data_loader, transform, as_tensor, _is_array)
+        reader = BatchReader(data_loader, transform, as_tensor, lambda value: isinstance(value, np.ndarray))
         yield _score_batches(make_ready(opened, device), reader)
 
     return score_batches
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
 
 
 def _score_batches(model: ReadyModel, reader: BatchReader) -> Iterator[ScoredBatch]:

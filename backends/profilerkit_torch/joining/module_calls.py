@@ -26,7 +26,7 @@ def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
     calls = [frame for frame in frames if frame.event.kind is EventKind.MODULE]
     left = 0
     for call in calls:
-        caller = _find_caller(call)
+        caller = next((frame.layer for frame in call.outer_frames if frame.layer is not None), None)  # the innermost
         if caller is not None:
             call.layer = instances.find_layer(call, caller)
             left += call.layer is None
@@ -45,11 +45,6 @@ def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
 def _read_class(call: Frame) -> str:
     """Return the class of a module that was called: ``Linear`` of the profiler's ``Linear_3``."""
     return call.event.name.rpartition("_")[0]
-
-
-def _find_caller(call: Frame) -> str | None:
-    """Return the path of the innermost layer around a call; None if there is none."""
-    return next((frame.layer for frame in call.outer_frames if frame.layer is not None), None)
 
 
 class _Instances:

@@ -21,6 +21,7 @@ from profilerkit.process.restoring import for_each, restored
 from ..compat.autograd import call_after_backward, read_current_task, read_node_number
 from .graph_ends import find_owners
 from .node_calls import Accumulation, Node, Span
+from .timed_calls import Call
 from .timeline import Event, Kind
 
 __all__ = ["GraphHooks"]
@@ -68,24 +69,18 @@ class GraphHooks:
             node = waiting.pop()
             if _is_accumulation(node):
                 self._hook_accumulation(node)
-            elif read_node_number(node) < span.first:
-                self._hook_earlier(node)
+            elif (number := read_node_number(node)) < span.first:
+                if not self._is_followed(number):  # made before the layers ran: its time is no layer's
+                    self._hook(node, None)
             else:
                 following = [following_node for following_node, _ in node.next_functions if following_node is not None]
-                self._hook_made(node, span, is_last=all(map(_is_accumulation, following)))
+                self._hook_made(node, number, span.find_owner(number), is_last=all(map(_is_accumulation, following)))
                 unvisited = dict.fromkeys(node for node in following if node not in visited)
                 visited.update(unvisited)
                 waiting += unvisited
 
-    def _hook_earlier(self, node: Any) -> None:
-        """Hook a node that was made before the layers ran: its time is no layer's. A pass before has hooked its own."""
-        if not self._is_followed(read_node_number(node)):
-            self._hook(node, None)
-
-    def _hook_made(self, node: Any, span: Span, is_last: bool) -> None:
-        """Hook a node that was made in the span, for the call that made it."""
-        number = read_node_number(node)
-        call = span.find_owner(number)
+    def _hook_made(self, node: Any, number: int, call: Call | None, is_last: bool) -> None:
+        """Hook a node for the call that made it."""
         if call is not None:
             call.nodes += 1
         self._hook(node, Node(call, number, runs_layers=isinstance(node, BackwardCFunction)), notes_end=is_last)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import torch
 
@@ -36,11 +34,9 @@ def is_free(name: str) -> bool:
     packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
     if not isinstance(packet, OpOverloadPacket):
         return False
-    kinds = {classify(overload) for overload in _list_overloads(packet)} - {Kind.COMPOSITE}
+    overloads = (getattr(packet, overload) for overload in packet.overloads())
+    with_kernels = (
+        overload for overload in overloads if has_kernel(overload.name())
+    )  # others are for TorchScript alone
+    kinds = set(map(classify, with_kernels)) - {Kind.COMPOSITE}
     return bool(kinds) and kinds <= {Kind.FREE, Kind.VIEW}
-
-
-def _list_overloads(packet: Any) -> Iterator[Any]:
-    """Yield the overloads of an operator, except overloads for TorchScript alone, which have no kernel."""
-    overloads = (getattr(packet, name) for name in packet.overloads())
-    return (overload for overload in overloads if has_kernel(overload.name()))

@@ -97,7 +97,7 @@ class TrainingPass(InferencePass):
         self._notes = []
         set_training_flags(modules)
         for module in modules:
-            _remove_gradient_hooks(module)
+            module.__dict__.update({name: OrderedDict() for name in MODULE_GRADIENT_HOOKS if module.__dict__.get(name)})
         has_own = any(id(parameter) in self._user_parameters for parameter in list_parameters(model))
         if has_own and not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             substitute(model, lambda tensor: _make_alias(tensor) if id(tensor) in self._user_parameters else tensor)
@@ -182,12 +182,6 @@ def _make_alias(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.__dict__ and not is_wrapper_class(type(tensor)):  # attributes that libraries set, such as scales
         alias.__dict__.update(tensor.__dict__)
     return alias
-
-
-def _remove_gradient_hooks(module: nn.Module) -> None:
-    for name in MODULE_GRADIENT_HOOKS:
-        if module.__dict__.get(name):
-            module.__dict__[name] = OrderedDict()
 
 
 @contextmanager
