@@ -189,7 +189,8 @@ def layer_time_table(times: Sequence[LayerTime]) -> LayerTimeTable:
 
     The layers inside are added for each pass, before the median is computed, because medians do not add up exactly. If
     the layer around a layer is not in ``times``, its time is added to the nearest outer layer that is. Backward seconds
-    are None if no backward pass was timed. It raises `ValueError` if the numbers of passes differ.
+    are None if no backward pass was timed, and all are None for a layer that was not called if ``missing`` says why. It
+    raises `ValueError` if the numbers of passes differ.
     """
     return LayerTimeTable(times)
 

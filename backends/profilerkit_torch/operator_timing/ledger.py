@@ -75,9 +75,7 @@ class OperatorLedger:
         """
         if frame.event.kind not in (EventKind.NODE, EventKind.OPERATOR):
             return None
-        outermost = frame
-        while (operator := _find_operator_around(outermost)) is not None:
-            outermost = operator
+        outermost = _find_outermost(frame)
         is_backward = outermost.is_backward
         is_outside = outermost.layer is None and not is_backward and frame.event.thread == thread
         if is_outside or is_backward != (self.phase == "backward"):
@@ -122,6 +120,12 @@ def _find_operator_around(frame: Frame) -> Frame | None:
     if frame.event.kind is EventKind.NODE:
         return caller if frame.is_inner_node else None
     return caller if caller.event.kind is EventKind.OPERATOR else None
+
+
+def _find_outermost(frame: Frame) -> Frame:
+    """Return the outermost operator around an operator, or the engine's work around a node; else the frame itself."""
+    around = _find_operator_around(frame)
+    return frame if around is None else _find_outermost(around)
 
 
 def _measure_backward(events: Sequence[Event]) -> float:
