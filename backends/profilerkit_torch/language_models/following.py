@@ -76,17 +76,17 @@ class FollowedPrompt(NamedTuple):
 
 def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
     """Follow a model through a prompt of so many tokens, or of another length that shows how its work grows."""
-    length, notes = _choose_length(model, prompt)
-    trace, calls = follow(model, length, batch, 1)
+    first_length, notes = _choose_length(model, prompt)
+    trace, calls = follow(model, first_length, batch, 1)
     cache = _find_cache_growth(model, calls.contents)
-    chunk = _find_chunk(model, trace, batch) if _is_recurrent(model) else _RECURRENT
-    if chunk > _RECURRENT:
+    length = first_length
+    if _is_recurrent(model) and (chunk := _find_chunk(model, trace, batch)) > _RECURRENT:
         length, notes = chunk, [_CHUNK.format(count=chunk)]
-        trace, calls = follow(model, length, batch, 1)
     strides = sorted(({part.stride for part in cache if not part.waits} | {find_index_stride(model.config)}) - {1})
     telling = _find_telling_length(strides, calls.windows.values(), length)
     if telling != length and telling < (find_longest_context(model.config) or telling + 1):
         length, notes = telling, [_TELLING.format(count=telling)]
+    if length != first_length:
         trace, calls = follow(model, length, batch, 1)
     return FollowedPrompt(model, trace, calls, length, cache, tuple(strides), notes)
 
