@@ -58,9 +58,19 @@ class Costs:
 
     def draw(self) -> Grid:
         """Return a grid of the parts, with all columns that have any value."""
-        depths_and_parts = list(self.model.walk())
-        labels = [_write_label(part, "" if depth else self.model.label) for depth, part in depths_and_parts]
-        columns = {"Layer": labels, **self._write_columns([part for _, part in depths_and_parts])}
+        depths, parts = zip(*self.model.walk(), strict=True)
+        around = [self.model.label if depth == 0 else "" for depth in depths]
+        columns = {
+            "Layer": list(map(_write_label, parts, around)),
+            "Type": list(map(_write_type, parts)),
+            "Output": list(map(_write_shape, parts)),
+            "Params": [_write_count(part, "params") for part in parts],
+            "MACs": [_write_count(part, "macs") for part in parts],
+            **self._write_cost(parts),
+            "Share": list(map(self._write_share, parts)),
+            "": list(map(self._draw_bar, parts)),
+            "Most of it": list(map(_find_most, parts)),
+        }
         columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
         is_bounded = any(f"{self.by}_low" in row for row in self.model.rows)
         return Grid(
@@ -68,26 +78,17 @@ class Costs:
             tuple(columns),
             tuple(zip(*columns.values(), strict=True)),
             frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),
-            tuple(depth for depth, _ in depths_and_parts),
+            depths,
             kind="costs",
             least_needed=_LEAST_NEEDED,
         )
 
-    def _write_columns(self, parts: Sequence[Part]) -> dict[str, list[str]]:
-        """Return the cells of each column but the first, by its title."""
-        columns = {
-            "Type": list(map(_write_type, parts)),
-            "Output": list(map(_write_shape, parts)),
-            "Params": [_write_count(part, "params") for part in parts],
-            "MACs": [_write_count(part, "macs") for part in parts],
-        }
+    def _write_cost(self, parts: Sequence[Part]) -> dict[str, list[str]]:
+        """Return the column of times or bytes at the peak; none for counts, which have a column already."""
+        if not self.by.endswith(("_seconds", PEAK)):
+            return {}
         cost = Column.of(self.by)
-        if self.by.endswith(("_seconds", PEAK)):  # counts have a column already
-            columns[cost.title.removesuffix(" time")] = [cost.show(part.sum(self.by)) or "-" for part in parts]
-        columns |= {"Share": list(map(self._write_share, parts)), "": list(map(self._draw_bar, parts))}
-        if self.by == PEAK:
-            columns["Most of it"] = list(map(_find_most, parts))
-        return columns
+        return {cost.title.removesuffix(" time"): [cost.show(part.sum(self.by)) or "-" for part in parts]}
 
     def _write_share(self, part: Part) -> str:
         """Return the share of a part; for equal layers the share of each, or a range if their times are far apart.
