@@ -63,28 +63,27 @@ class _SpecialValues:
 
     def add(self, value: Any, contents: Contents) -> bool:
         """Write down a value; return whether it has its own form."""
-        kind = "leaf" if id(value) in self._of_leaves else _find_kind(type(value))
-        match kind:
-            case "leaf":
-                contents.written.append("leaf")
-            case "module":
-                contents.written.append(Identity(value))
-                if id(value) not in self._met:
-                    self._met.add(id(value))
-                    self._modules.append(value)
-            case "variable":  # of nnx or of Keras: its class and attributes, and its array if the array is no leaf
-                contents.written.append(type(value))
-                contents.add_attributes(dict(_list_stored(value)))
-            case "method":
-                contents.add(value.__func__)
-                contents.add(value.__self__)
-            case "jitted" if hasattr(value, "__wrapped__"):
-                contents.written.append(Identity(value))
-                contents.add(value.__wrapped__)
-            case "model":
-                _add_model(value, contents, self._of_leaves)
-            case _:  # JAX's arrays are of the package of jitted functions
-                return False
+        form = _find_form(type(value))
+        if id(value) in self._of_leaves:
+            contents.written.append("leaf")
+        elif form == "module":
+            contents.written.append(Identity(value))
+            if id(value) not in self._met:
+                self._met.add(id(value))
+                self._modules.append(value)
+        elif form == "variable":  # of nnx or of Keras: its class and attributes, and its array if the array is no leaf
+            contents.written.append(type(value))
+            contents.add_attributes(dict(_list_stored(value)))
+        elif form == "method":
+            contents.add(value.__func__)
+            contents.add(value.__self__)
+        elif form == "jitted" and hasattr(value, "__wrapped__"):  # JAX's arrays are of the same package
+            contents.written.append(Identity(value))
+            contents.add(value.__wrapped__)
+        elif form == "model":
+            _add_model(value, contents, self._of_leaves)
+        else:
+            return False
         return True
 
     def add_modules(self, contents: Contents) -> None:
@@ -134,8 +133,8 @@ def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
 
 
 @once_for_each
-def _find_kind(kind: type) -> str:
-    """Return the kind of the objects of a class with its own form; empty for all other classes."""
+def _find_form(kind: type) -> str:
+    """Return the form in which objects of a class are written down; empty if it has none of its own."""
     if kind is MethodType:
         return "method"
     if issubclass(kind, JaxModel):

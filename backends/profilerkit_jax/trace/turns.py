@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import compress
+from operator import or_
 from typing import Any, NamedTuple
 
 import jax
 
-from ..compat import find_needed_part, make_function, parameters
+from ..compat import NeededPart, find_needed_part, make_function, parameters
 from .values import Value
 from .walk import Walk
 
@@ -51,26 +53,18 @@ class WhileLoop(NamedTuple):
         )
 
 
-class _Part(NamedTuple):
-    """The part of a jaxpr that some of its outputs need.
+class _Needs(NamedTuple):
+    """The needs of a condition in all turns.
 
     Attributes:
-        jaxpr: Its equations, as a closed jaxpr.
-        consts: The indices of the closure's values that it reads.
-        carried: The indices of the carried values that it reads.
+        condition: The part of the condition that decides.
+        body: The part of the body that makes what is carried for it.
+        carried: Whether each carried value is needed.
     """
 
-    jaxpr: Any
-    consts: list[int]
-    carried: list[int]
-
-
-class _NeededTurn(NamedTuple):
-    """The needs of a condition: a part of it, a part of the body, and the carried values that this part makes."""
-
-    condition: _Part
-    body: _Part
-    carried: list[int]
+    condition: NeededPart
+    body: NeededPart
+    carried: list[bool]
 
 
 def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
@@ -78,12 +72,12 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
 
     None if they have an effect, or if their inputs are large or depend on more than the program and given inputs.
     """
-    turn = _find_needed_turn(loop)
-    if turn is None or turn.condition.jaxpr.effects or turn.body.jaxpr.effects:
+    needs = _find_needs(loop)
+    if needs is None or needs.condition.jaxpr.effects or needs.body.jaxpr.effects:
         return None
-    of_condition = [loop.condition_consts[index] for index in turn.condition.consts]
-    of_body = [loop.body_consts[index] for index in turn.body.consts]
-    initial = [loop.initial[index] for index in turn.carried]
+    of_condition = list(compress(loop.condition_consts, needs.condition.reads))  # the constants come first
+    of_body = list(compress(loop.body_consts, needs.body.reads))
+    initial = list(compress(loop.initial, needs.carried))
     values = [*of_condition, *of_body, *initial]
     if sum(value.shape.numel for value in values) > _LARGEST:
         return None
@@ -91,53 +85,47 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     if any(array is None for array in arrays):
         return None
     after_condition, after_body = len(of_condition), len(of_condition) + len(of_body)
-    return _run(turn, arrays[:after_condition], arrays[after_condition:after_body], arrays[after_body:])
+    condition_reads = list(compress(needs.condition.reads[len(loop.condition_consts) :], needs.carried))
+    body_reads = list(compress(needs.body.reads[len(loop.body_consts) :], needs.carried))
+
+    def goes_on(carried: list[Any]) -> Any:
+        inputs = [*arrays[:after_condition], *compress(carried, condition_reads)]
+        [is_true] = make_function(needs.condition.jaxpr)(*inputs)
+        return is_true
+
+    def take_turn(carried: list[Any]) -> list[Any]:
+        inputs = [*arrays[after_condition:after_body], *compress(carried, body_reads)]
+        return list(make_function(needs.body.jaxpr)(*inputs))
+
+    return _run(goes_on, take_turn, arrays[after_body:])
 
 
-def _run(turn: _NeededTurn, condition_consts: list[Any], body_consts: list[Any], start: list[Any]) -> int | None:
-    """Return how many turns a loop of these parts alone makes; None if it cannot be run, or does not end."""
+def _find_needs(loop: WhileLoop) -> _Needs | None:
+    """Return the needs of the condition of a loop, in all turns; None if this release of JAX does not tell."""
+    condition = find_needed_part(loop.condition, [True])
+    if condition is None:
+        return None
+    needed = condition.reads[len(loop.condition_consts) :]
+    while True:
+        body = find_needed_part(loop.body, needed)
+        if body is None:
+            return None
+        further = list(map(or_, needed, body.reads[len(loop.body_consts) :]))
+        if further == needed:
+            return _Needs(condition, body, needed)
+        needed = further  # a needed value may be made of further values of the turn before
 
-    def goes_on(state: tuple[Any, dict[int, Any]]) -> Any:
-        count, carried = state
-        inputs = [*condition_consts, *(carried[index] for index in turn.condition.carried)]
-        [is_true] = make_function(turn.condition.jaxpr)(*inputs)
-        return is_true & (count < _MOST_TURNS)
 
-    def take_turn(state: tuple[Any, dict[int, Any]]) -> tuple[Any, dict[int, Any]]:
-        count, carried = state
-        inputs = [*body_consts, *(carried[index] for index in turn.body.carried)]
-        return count + 1, dict(zip(turn.carried, make_function(turn.body.jaxpr)(*inputs), strict=True))
-
+def _run(goes_on: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: list[Any]) -> int | None:
+    """Return how many turns a loop makes; None if it cannot be run, or does not end."""
     try:
-        [turns, _] = jax.lax.while_loop(goes_on, take_turn, (0, dict(zip(turn.carried, start, strict=True))))
+        [turns, _] = jax.lax.while_loop(
+            lambda state: goes_on(state[1]) & (state[0] < _MOST_TURNS),
+            lambda state: (state[0] + 1, take_turn(state[1])),
+            (0, start),
+        )
     except MemoryError:
         raise
     except Exception:  # a primitive that cannot be run by itself
         return None
     return None if int(turns) == _MOST_TURNS else int(turns)
-
-
-def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
-    """Return the needs of the condition of a loop, in all turns; None if this release of JAX does not tell."""
-    condition = _find_needed(loop.condition, [True], len(loop.condition_consts))
-    if condition is None:
-        return None
-    needed = set(condition.carried)
-    while True:
-        outputs = [index in needed for index in range(len(loop.initial))]
-        body = _find_needed(loop.body, outputs, len(loop.body_consts))
-        if body is None:
-            return None
-        if needed.issuperset(body.carried):
-            return _NeededTurn(condition, body, sorted(needed))
-        needed.update(body.carried)  # a needed value may be made of further values of the turn before
-
-
-def _find_needed(jaxpr: Any, outputs: Sequence[bool], consts: int) -> _Part | None:
-    """Return the part of a jaxpr that some of its outputs need; its first inputs are its closure."""
-    part = find_needed_part(jaxpr, outputs)
-    if part is None:
-        return None
-    read = [index for index, is_read in enumerate(part.reads) if is_read]
-    of_consts = [index for index in read if index < consts]
-    return _Part(part.jaxpr, of_consts, [index - consts for index in read if index >= consts])

@@ -27,7 +27,7 @@ from .eager_trace import complete_eagerly, trace_eagerly
 from .layer_records import trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
-from .program import Program, trace_program
+from .program import trace_program
 from .program_trace import trace_of_program
 
 __all__ = ["conditions", "trace_model"]
@@ -52,29 +52,30 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     followed: list[LayerCalls] = []
     # A run of the garbage collector costs more than the walk, and would free little: graphs hold no data.
     with collector_paused(), preserve(model):
-        try:
-            program = trace_program(model, inputs, training=training, followed=followed)
-        except NotOfferedError as error:
-            return trace_layers_alone(model, error)
-        except Exception as error:  # any error of the model in the trace
-            if only_in_graphs(error) and not can_convert():
-                hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
-                return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
-            graph: ModelTrace | ProfilerKitError = explain_failed_pass(model, error, inputs)
-        else:
-            graph = _walk(model, program)
+        graph = _trace_graph(model, inputs, training, followed)
     # From here on the model is as it was before: an eager run begins with its own state.
-    if isinstance(graph, ProfilerKitError):
-        if training:
-            return trace_layers_alone(model, graph, followed)
-        return trace_eagerly(model, inputs, graph, followed)
-    if training or graph.failure is not None:
-        return graph
-    return complete_eagerly(model, inputs, graph)
+    if isinstance(graph, ModelTrace):
+        is_final = training or graph.failure is not None
+        return graph if is_final else complete_eagerly(model, inputs, graph)
+    return trace_layers_alone(model, graph, followed) if training else trace_eagerly(model, inputs, graph, followed)
 
 
-def _walk(model: Any, program: Program) -> ModelTrace:
-    """Return the trace of a program; the layers alone if it cannot be walked."""
+def _trace_graph(
+    model: Any, inputs: ModelInputs, training: bool, followed: list[LayerCalls]
+) -> ModelTrace | ProfilerKitError:
+    """Return the trace of a model as a graph; of one that cannot be traced as a graph, the error that says why.
+
+    If this release of TensorFlow, or a formula of the user's, is the obstacle, the trace has the layers alone.
+    """
+    try:
+        program = trace_program(model, inputs, training=training, followed=followed)
+    except NotOfferedError as error:
+        return trace_layers_alone(model, error)
+    except Exception as error:  # any error of the model in the trace
+        if only_in_graphs(error) and not can_convert():
+            hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
+            return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
+        return explain_failed_pass(model, error, inputs)
     try:
         return trace_of_program(program)
     except (CostFormulaError, NotOfferedError) as error:
