@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import jax
 
-from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras
@@ -111,21 +111,10 @@ class JaxBackend(
         declared = read_declared_call(model) if is_keras(model) else None
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
-    def is_tensor(self, value: Any) -> bool:
-        """Return whether a value is an array of JAX or numpy, or a ``jax.ShapeDtypeStruct``."""
-        return data.is_tensor(value)
-
-    def as_tensor(self, value: Any) -> Any:
-        """Return an array for a tensor of torch or TensorFlow."""
-        return data.as_tensor(value)
-
-    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return an array for a spec: normal for floats, zeros for integers."""
-        return data.random_tensor(spec, batch_size)
-
-    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return the array cut or repeated to a batch size."""
-        return data.with_batch_size(tensor, batch_size)
+    is_tensor = staticmethod(data.is_tensor)
+    as_tensor = staticmethod(data.as_tensor)
+    random_tensor = staticmethod(data.random_tensor)
+    with_batch_size = staticmethod(data.with_batch_size)
 
     def count_samples(self, model: Any, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
         """Return 1 for inputs of a convolution or a linear layer without a batch dimension."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import tensorflow as tf
 
-from profilerkit import Backend, DataLoader, ForwardPass, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, DataLoader, ForwardPass, ModelInputs, ModelTrace, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.declared_inputs import make_inputs
@@ -119,21 +119,10 @@ class TFBackend(
         """Return the known facts of a device of this machine; of the CPU for None."""
         return devices.device_info(devices.resolve_device(None, device))
 
-    def is_tensor(self, value: Any) -> bool:
-        """Return whether a value is a tensor or variable of TensorFlow."""
-        return data.is_tensor(value)
-
-    def as_tensor(self, value: Any) -> Any:
-        """Return a tensor for a numpy array or a torch tensor."""
-        return data.as_tensor(value)
-
-    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return a tensor for a spec: normal for floats, zeros for integers."""
-        return data.random_tensor(spec, batch_size)
-
-    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return the tensor cut or repeated to a batch size."""
-        return data.with_batch_size(tensor, batch_size)
+    is_tensor = staticmethod(data.is_tensor)
+    as_tensor = staticmethod(data.as_tensor)
+    random_tensor = staticmethod(data.random_tensor)
+    with_batch_size = staticmethod(data.with_batch_size)
 
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as a Keras model, a saved model or a function with a signature declares them."""
