@@ -165,9 +165,10 @@ class Cache:
         """Remember the values that a binding's function has computed from its arguments."""
         self._fresh.add(id(binding.function))
         state = _NOT_READ if self._once else self._read_state(binding, resolved)
+        arguments = resolved.origins
         for name, status in statuses.items():
             self.entries.pop(name, None)  # the newest stands last
-            self.entries[name] = Remembered(status, binding.function, resolved.origins, group, self._request, state)
+            self.entries[name] = Remembered(status, binding.function, arguments, group, self._request, state)
 
     def keep_failure(self, binding: Binding, status: StatusKey) -> None:
         """Remember the failed status of a key."""

@@ -242,11 +242,13 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         resolved = self._runs.renew(resolved)
         sources = (*resolved.statuses.values(), *resolved.requested)
+        incomplete = [source for source in sources if source.outcome.missing]
         statuses: dict[str, StatusKey] = {}
         for bound in self.registry.list_bindings(binding.function):
             name = bound.key.NAME
             if name in outcomes:
-                outcome = inherit_gaps(self._limit_to_model(name, outcomes[name]), sources)
+                outcome = self._limit_to_model(name, outcomes[name])
+                outcome = inherit_gaps(outcome, incomplete) if incomplete else outcome
                 statuses[name] = bound.key.with_outcome(outcome, sources)
         self.cache.keep(binding, statuses, resolved, group)
         self._runs.compare(outcomes)
