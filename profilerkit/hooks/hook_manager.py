@@ -60,14 +60,14 @@ class Manager(pluggy.PluginManager):
         If that fails or is interrupted, nothing of the plugin remains in the manager.
         """
         self._answers.clear()
-        is_new = plugin is not None and not self.is_registered(plugin)
+        if plugin is None or self.is_registered(plugin):
+            return super().register(plugin, name)  # which refuses it
+        self._sources[id(plugin)] = source
         registered = None
-        if is_new:
-            self._sources[id(plugin)] = source
         try:
             registered = super().register(plugin, name)
         finally:
-            if is_new and registered is None:
+            if registered is None:
                 if self.is_registered(plugin):
                     self.unregister(plugin)
                 self._sources.pop(id(plugin), None)
