@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from profilerkit.foreign_text import visible
@@ -66,16 +65,6 @@ class Summary:
         return self.cards[len(self.in_view) :]
 
 
-class _Form(Enum):
-    """How the summary shows a metric."""
-
-    GAP = auto()
-    CARD = auto()
-    NAME = auto()
-    #: The page has a table of it below.
-    NOTHING = auto()
-
-
 def summarize(result: Report | Comparison, grid: Grid) -> Summary:
     """Return the summary of a report or comparison; ``grid`` has a row for each of its metrics, in their order.
 
@@ -87,25 +76,18 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
     for row, key in enumerate(metrics):
         records = [report.statuses.get(key) for report in result.reports]
         present = [record for record in records if record is not None]
-        title, form = grid.rows[row][0], _choose_form(present)
-        if form is _Form.GAP:
+        title = grid.rows[row][0]
+        if all(record.value is None for record in present):
             gaps.append(_describe_gap(title, present))
-        elif form is _Form.NAME:
-            names.append(_name_text(title, records))
-        elif form is _Form.CARD:
+        elif any(isinstance(record.value, Table) and record.value for record in present):
+            continue  # the page has a table of it below
+        elif any(map(_is_value, present)):
             card = Card(title, visible(present[0].description), _list_values(result, records, grid, row))
             shared = _identify(records) or key
             cards[shared] = cards[shared].join(card) if shared in cards else card
+        else:
+            names.append(_name_text(title, records))
     return Summary(tuple(cards.values()), _join_alike(gaps), tuple(names))
-
-
-def _choose_form(records: Sequence[StatusRecord]) -> _Form:
-    """Return how a metric with these records is shown."""
-    if all(record.value is None for record in records):
-        return _Form.GAP
-    if any(isinstance(record.value, Table) and record.value for record in records):
-        return _Form.NOTHING
-    return _Form.CARD if any(map(_is_value, records)) else _Form.NAME
 
 
 def _is_value(record: StatusRecord) -> bool:

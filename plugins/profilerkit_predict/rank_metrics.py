@@ -12,23 +12,6 @@ from profilerkit.count_text import format_count
 from profilerkit.trace.completeness import TracePart
 from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds, write_shares
 
-__all__ = [
-    "KEYS",
-    "TIMES",
-    "CollectiveBytes",
-    "CollectiveTime",
-    "Collectives",
-    "ExposedTime",
-    "RankGradientBytes",
-    "RankOptimizerBytes",
-    "RankParameterBytes",
-    "RankPeakLayers",
-    "RankPeakMemory",
-    "RankPeakParts",
-    "RankStep",
-    "RankStepTime",
-]
-
 _SOURCE = "profilerkit's own definition, traced from the model's own code"
 _PREDICTED = "profilerkit's own definition"
 

@@ -86,14 +86,13 @@ def _choose_color(index: int) -> str:
 def _require_sweep(report: Report) -> _Rows:
     record = report.statuses.get("batch_sweep")
     if record is None or record.value is None:
-        how = (
-            "give several batch sizes, batch_size=(1, 8, 32)" if record is None else why_missing(report, "batch_sweep")
-        )
+        give = "give several batch sizes, batch_size=(1, 8, 32)"
+        how = give if record is None else why_missing(report, "batch_sweep")
         raise ValueError(f"the report of {report.name} has no 'batch_sweep': {how}")
     rows: _Rows = record.value
     if not isinstance(rows, (list, tuple)):
         raise ValueError(f"the 'batch_sweep' of {report.name} is {shown(rows)}: no rows of batch sizes to draw")
-    if not len(rows):
+    if not rows:
         raise ValueError(f"the 'batch_sweep' of {report.name} has no rows to draw")
     return rows
 

@@ -36,20 +36,6 @@ _CACHE_DTYPES = ("float16", "bfloat16", "float32")
 _MODULES_OF_FRAMEWORK = 300
 
 
-def open_facts_source(
-    model: Any, dtype: str | None, backend: Backend | str | None, name: str | None = None, trust: bool = False
-) -> FactsSource:
-    """Return the source of the facts of a model, with the ``dtype`` of its activations and its cache.
-
-    See `llm` for the arguments; a GGUF file needs no backend.
-    """
-    if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
-        if dtype is not None and dtype not in _CACHE_DTYPES:
-            raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_CACHE_DTYPES)}, the dtype of the cache")
-        return FileSource(find_gguf_facts(Path(model), dtype, name))
-    return _open_model(model, dtype, backend, name, trust)
-
-
 @dataclass(frozen=True)
 class FileSource:
     """A GGUF file, with the methods of a `ModelSource`. Its header gives all facts for all lengths; nothing can run."""
@@ -130,10 +116,17 @@ class ModelSource:
 FactsSource: TypeAlias = FileSource | ModelSource
 
 
-def _open_model(
-    model: Any, dtype: str | None, backend: Backend | str | None, name: str | None, trust: bool
-) -> ModelSource:
-    """Return a model with its backend; a model that is named by a text is loaded first."""
+def open_facts_source(
+    model: Any, dtype: str | None, backend: Backend | str | None, name: str | None = None, trust: bool = False
+) -> FactsSource:
+    """Return the source of the facts of a model, with the ``dtype`` of its activations and its cache.
+
+    See `llm` for the arguments; a GGUF file needs no backend, and a model that is named by a text is loaded first.
+    """
+    if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
+        if dtype is not None and dtype not in _CACHE_DTYPES:
+            raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_CACHE_DTYPES)}, the dtype of the cache")
+        return FileSource(find_gguf_facts(Path(model), dtype, name))
     is_text = isinstance(model, str)
     if is_text:
         model = _load_by_text(model, trust)

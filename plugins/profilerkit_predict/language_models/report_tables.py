@@ -239,12 +239,9 @@ def is_traced_pass(report: LanguageModelReport) -> bool:
 
 def _tabulate_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> TextTable:
     """Return the measured times beside the prediction for the code as written, and the bounds of the engine."""
-    predictions = report.as_written() if is_traced_pass(report) else None
-    first, later = (None, None) if predictions is None else predictions
-    servings = {serving.batch: serving for serving in report.serving}
-    bounds: tuple[float | None, float | None] = (None, None)
-    if tokens.batch in servings:
-        bounds = servings[tokens.batch].time_to_first_token, servings[tokens.batch].time_per_output_token
+    first, later = (is_traced_pass(report) and report.as_written()) or (None, None)
+    serving = next((serving for serving in report.serving if serving.batch == tokens.batch), None)
+    bounds = (None, None) if serving is None else (serving.time_to_first_token, serving.time_per_output_token)
     rows = [
         _write_measured_row("first token", tokens.time_to_first_token, first, bounds[0]),
         _write_measured_row("per token", tokens.time_per_output_token, later, bounds[1]),

@@ -15,19 +15,6 @@ from profilerkit.trace.records import WeightRecord
 
 from .layout import find_places, list_group
 
-__all__ = [
-    "Collective",
-    "Message",
-    "OptimizerShare",
-    "PlacedCollective",
-    "Purpose",
-    "RankTrace",
-    "count_additions",
-    "make_collective",
-    "note_idle",
-    "sum_parts",
-]
-
 
 class Purpose(NamedTuple):
     """The purpose of bytes on a rank.
