@@ -5,6 +5,7 @@ A table in ``docs/language-models.rst`` has the differences between an engine an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -150,16 +151,10 @@ def engine_terms(work: Work) -> tuple[Term, ...]:
 
     A law may have several terms: the left-out work is subtracted once, from the first term that is as large.
     """
-    left_out = {Law.TOKEN: work.unrouted_macs, Law.KEY: 0, Law.PAIR: 0}
-    latent = work.latent
-    if latent is not None:
-        expansion = latent.layers * latent.rank * latent.heads * (latent.nope + latent.value)
-        is_for_each_key = any(term.law is Law.KEY and term.rate >= expansion for term in work.terms)
-        left_out[Law.KEY if is_for_each_key else Law.TOKEN] += expansion
-        left_out[Law.PAIR] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
+    left_out = _count_left_out(work)
     terms = []
     for term in work.terms:
-        rate, less = term.rate, left_out.get(term.law, 0)
+        rate, less = term.rate, left_out[term.law]
         if less and rate >= less and term.window is None:  # latent attention has no windows
             rate -= less
             left_out[term.law] = 0
@@ -168,14 +163,23 @@ def engine_terms(work: Work) -> tuple[Term, ...]:
     return tuple(terms)
 
 
+def _count_left_out(work: Work) -> Counter[Law]:
+    """Return the work that an engine does otherwise, or not at all, by the law that it follows in the model's code."""
+    left_out = Counter({Law.TOKEN: work.unrouted_macs})
+    if work.latent is not None:
+        expansion = work.latent.expansion_macs
+        is_for_each_key = any(term.law is Law.KEY and term.rate >= expansion for term in work.terms)
+        left_out[Law.KEY if is_for_each_key else Law.TOKEN] += expansion
+        left_out[Law.PAIR] = work.latent.pair_macs
+    return left_out
+
+
 def _list_latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
     """Yield the two ways to run latent attention: expanded, and absorbed."""
-    expansion = latent.rank * latent.heads * (latent.nope + latent.value) * latent.layers
-    core = latent.heads * (latent.nope + latent.rope + latent.value) * latent.layers
-    absorbed_core = latent.heads * (latent.rank + latent.rope + latent.rank) * latent.layers
-    most = latent.most_attended
-    yield Term(Law.KEY, expansion), Term(Law.PAIR, core, most_attended=most)
-    yield Term(Law.TOKEN, expansion), Term(Law.PAIR, absorbed_core, most_attended=most)
+    expansion, most = latent.expansion_macs, latent.most_attended
+    absorbed_pair = latent.layers * latent.heads * (latent.rank + latent.rope + latent.rank)
+    yield Term(Law.KEY, expansion), Term(Law.PAIR, latent.pair_macs, most_attended=most)
+    yield Term(Law.TOKEN, expansion), Term(Law.PAIR, absorbed_pair, most_attended=most)
 
 
 def engine_macs(work: Work, batch: int, new_tokens: int, cached: int, logits: int = 1) -> int:

@@ -154,7 +154,7 @@ def _list_terms(
             multiplied[Law.LAST] += part.elements
     yield from (Term(law, multiplied[law]) for law in (Law.TOKEN, Law.LAST))
     if latent is not None:
-        yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
+        yield Term(Law.PAIR, latent.pair_macs)
         return
     pairs: Counter[Term] = Counter()
     for layer in attention:

@@ -184,6 +184,16 @@ class LatentAttention:
     #: The size of the latent that queries are made of; 0 if they are made of a token's features.
     query_rank: int = 0
 
+    @property
+    def expansion_macs(self) -> int:
+        """The multiply-accumulates that make keys and values of the latent of a token, in all layers."""
+        return self.layers * self.rank * self.heads * (self.nope + self.value)
+
+    @property
+    def pair_macs(self) -> int:
+        """The multiply-accumulates of a query and an expanded key with its value, in all layers."""
+        return self.layers * self.heads * (self.nope + self.rope + self.value)
+
 
 @dataclass(frozen=True)
 class GeneratedTokens:
