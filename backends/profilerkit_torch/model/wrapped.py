@@ -46,6 +46,14 @@ __all__ = [
 ]
 
 
+#: Where the classes and hooks are from that gather and spread weights.
+SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
+#: Under which name DataParallel and DistributedDataParallel hold the module inside.
+DATA_PARALLEL_NAME = INNER_NAMES["DataParallel"]
+#: Under which name a FullyShardedDataParallel holds the module inside.
+FLATTENED_NAME = INNER_NAMES["FullyShardedDataParallel"]
+
+
 def find_inner_model(model: nn.Module) -> nn.Module:
     """Return the module inside the wrappers that a model consists of; a model that is no wrapper as it is."""
     *_, inner = _list_nested(model)
@@ -139,14 +147,6 @@ def _remove_hooks(module: nn.Module) -> None:
 def _make_parameter(shape: Any, dtype: torch.dtype, requires_grad: bool) -> nn.Parameter:
     """Return a parameter without values."""
     return nn.Parameter(torch.empty(shape, dtype=dtype, device="meta"), requires_grad=requires_grad)
-
-
-#: Where the classes and hooks are from that gather and spread weights.
-SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
-#: Under which name DataParallel and DistributedDataParallel hold the module inside.
-DATA_PARALLEL_NAME = INNER_NAMES["DataParallel"]
-#: Under which name a FullyShardedDataParallel holds the module inside.
-FLATTENED_NAME = INNER_NAMES["FullyShardedDataParallel"]
 
 
 def find_inner_name(module: nn.Module) -> str | None:

@@ -16,7 +16,7 @@ from ..model.packed_weights import list_beside_packed
 from ..model.storages import storage_key
 from ..model.tensors import PLAIN_TYPES, list_wrapped
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
-from .live_bytes import INPUT
+from .live_bytes import INPUT, LiveBytes
 from .viewed_bytes import list_viewed_bytes
 
 if TYPE_CHECKING:
@@ -57,32 +57,36 @@ def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
     """Tell the recorder the tensors that are alive before the first operator, and return their bytes.
 
     The recorder counts the tensors of the model as 0 bytes, because a trace has the weights beside the bytes alive.
-    Stand-ins are made for the pass, and should be gone after it.
     """
-    live, inventory = recorder.live, prepared.inventory
-
-    def add(tensors: Iterable[torch.Tensor]) -> int:
-        added = 0
-        for tensor in tensors:
-            stand_in = prepared.stand_ins.get(id(tensor), tensor)
-            parts = [] if type(stand_in) in PLAIN_TYPES else list_wrapped(stand_in)
-            for part in parts or [stand_in]:
-                added += live.add(part, size=0, made=stand_in is not tensor, is_weight=True)
-        return added
-
+    inventory = prepared.inventory
     beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
     weights = [*inventory.parameters, *inventory.buffers, *chain.from_iterable(beside)]
-    add(weights)
     others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
     storages = set(map(storage_key, weights)) if others else set()
-    add(tensor for tensor in others if storage_key(tensor) in storages)  # a stand-in has its own memory
-    of_model = add(others)
+    views = [tensor for tensor in others if storage_key(tensor) in storages]  # a stand-in has its own memory
+    _add_weights(recorder.live, prepared, [*weights, *views])
+    of_model = _add_weights(recorder.live, prepared, others)
     user_ids = set(map(id, prepared.user_inputs.all_tensors))
     inputs = list_input_tensors(prepared.inputs)
-    for made in (False, True):
-        for part, size in list_viewed_bytes(tensor for tensor in inputs if (id(tensor) not in user_ids) is made):
-            live.add(part, size, made=made, maker=INPUT)
-    return AliveBytes(of_model, live.total)
+    _add_inputs(recorder.live, [tensor for tensor in inputs if id(tensor) in user_ids], made=False)
+    _add_inputs(recorder.live, [tensor for tensor in inputs if id(tensor) not in user_ids], made=True)
+    return AliveBytes(of_model, recorder.live.total)
+
+
+def _add_weights(live: LiveBytes, prepared: PreparedModel, tensors: Iterable[torch.Tensor]) -> int:
+    """Count the stand-ins of tensors of the model, which should be gone after the pass; return their new bytes."""
+    nbytes = 0
+    for tensor in tensors:
+        stand_in = prepared.stand_ins.get(id(tensor), tensor)
+        parts = [] if type(stand_in) in PLAIN_TYPES else list_wrapped(stand_in)
+        for part in parts or [stand_in]:
+            nbytes += live.add(part, size=0, made=stand_in is not tensor, is_weight=True)
+    return nbytes
+
+
+def _add_inputs(live: LiveBytes, tensors: Iterable[torch.Tensor], *, made: bool) -> None:
+    for part, size in list_viewed_bytes(tensors):
+        live.add(part, size, made=made, maker=INPUT)
 
 
 def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
