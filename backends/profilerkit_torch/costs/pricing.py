@@ -16,8 +16,9 @@ import torch
 from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, constants, evaluate_formula
 
 from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_schema
+from .argument_names import name_arguments
 from .elementwise import count_operations
-from .registry import COSTS, UNCOUNTED, find_formula, is_free, name_arguments
+from .registry import COSTS, UNCOUNTED, find_formula, is_free
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
 __all__ = ["Kind", "classify", "list_outputs", "op_cost"]

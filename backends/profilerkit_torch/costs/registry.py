@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 import torch
 from torch import nn
@@ -21,6 +21,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
 from ..compat.operators import OpOverload, OpOverloadPacket, read_schema
+from .argument_names import take_by_name
 
 __all__ = [
     "COSTS",
@@ -31,7 +32,6 @@ __all__ = [
     "find_formula",
     "is_free",
     "module_cost",
-    "name_arguments",
     "override",
     "register_by_name",
     "register_existing",
@@ -45,27 +45,7 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 
-#: The arguments of a call by position and by name, with shapes in place of tensors.
-ShapedArguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
-
 _free: set[str] = set()
-#: The ``id`` of each formula that takes arguments by name; formulas of users need not have a hash.
-_by_name: set[int] = set()
-#: The names that formulas use for arguments, and the other names that torch has for the same arguments.
-_SYNONYMS = {
-    "x": "self input data X qx",
-    "weight": "W qw w",
-    "bias": "B",
-    "dy": "grad grad_output grad_out grad_out_",
-    "attn_mask": "attn_bias",
-    "query": "q",
-    "key": "k",
-    "value": "v",
-    "cum_seq_q": "cu_seqlens_q cu_seq_q",
-    "max_q": "max_seqlen_q",
-    "max_k": "max_seqlen_k",
-}
-_NAMES = {name: ours for ours, names in _SYNONYMS.items() for name in names.split()}
 
 
 def _is_torchs(key: Any) -> bool:
@@ -174,29 +154,14 @@ def register_by_name(*names: str) -> Callable[[F], F]:
     """Give several operators one formula, which takes the arguments that it needs by torch's names.
 
     So a formula names a few arguments of a long list, at any position. If torch has several names for an argument, such
-    as ``self`` and ``input``, formulas have one name, here ``x``: see `_SYNONYMS`.
+    as ``self`` and ``input``, formulas have one name, here ``x``: see `argument_names`.
     """
 
     def register(function: F) -> F:
-        _by_name.add(id(function))
+        take_by_name(function)
         return register_op_costs(*names)(function)
 
     return register
-
-
-def name_arguments(formula: Formula, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapedArguments:
-    """Return the arguments of an operator's call in the form that its formula takes."""
-    if id(formula) not in _by_name:
-        return args, kwargs
-    named = name_by_schema(func, args, kwargs)
-    named.pop("out", None)  # an output of the forward pass, in gradients: formulas get their own output by this name
-    return (), named
-
-
-def name_by_schema(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an operator's call by the names that formulas have for them."""
-    names = [_NAMES.get(argument.name, argument.name) for argument in read_schema(func).arguments]
-    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def register_existing(formula: Formula, *names: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..compat.operators import read_schema
-from ..costs.registry import name_by_schema
+from ..costs.argument_names import name_by_schema
 from .operator_facts import OperatorCall
 
 if TYPE_CHECKING:

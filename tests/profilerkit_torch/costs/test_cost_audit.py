@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from profilerkit_torch.costs import Kind, classify, pricing
+from profilerkit_torch.costs.argument_names import name_arguments
 from profilerkit_torch.costs.pricing import list_outputs
-from profilerkit_torch.costs.registry import find_formula, name_arguments
+from profilerkit_torch.costs.registry import find_formula
 
 #: Forward operators without a cost, and why.
 DELIBERATE = {
