@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.count_text import format_count
@@ -82,5 +83,5 @@ def _count_strangers(optimizer: torch.optim.Optimizer, weights: Iterable[WeightR
     if is_in_group():
         return 0
     trained = (weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad)
-    sizes = Counter(weight.numel() for weight in trained)
+    sizes = Counter(weight.numel() for weight in trained if not is_unsized(weight))
     return (sizes - Counter(weight.count for weight in weights)).total()

@@ -376,6 +376,15 @@ def test_the_optimizer_of_another_model_or_of_more_than_the_model_is_refused(
     assert optimizer_bytes(of_part, BACKEND.trace(model, None).parameters)[0] == 2 * 30 * 4 + 4
 
 
+def test_the_optimizer_of_weights_that_are_not_made_yet_has_an_unknown_state() -> None:
+    model = nn.LazyLinear(4)
+    optimizer = torch.optim.Adam(model.parameters())
+    report = profile(model, ones(1, 6), metrics=["training_memory"], optimizer=optimizer)
+    assert (
+        report.status("training_memory").missing[0].startswith("the state of Adam, which did not step on meta tensors")
+    )
+
+
 def test_settings_of_an_optimizer_count() -> None:
     model, weights = nn.Linear(6, 5), BACKEND.trace(nn.Linear(6, 5), None).parameters
     params = list(model.parameters())
