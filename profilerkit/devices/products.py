@@ -49,15 +49,9 @@ def macs_by_dtype(
     macs: dict[str, int] = {}
     for operator in operators:
         if operator.macs and (recomputed or not operator.recomputed):
-            dtype = find_dtype(operator)
-            macs[dtype] = macs.get(dtype, 0) + _count_macs(operator, attended)
+            dtype, attended_macs = find_dtype(operator), operator.attended_macs if attended else None
+            macs[dtype] = macs.get(dtype, 0) + (operator.macs if attended_macs is None else attended_macs)
     return macs
-
-
-def _count_macs(operator: OpRecord, attended: bool) -> int:
-    if attended and operator.attended_macs is not None:
-        return operator.attended_macs
-    return operator.macs
 
 
 def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | None = None) -> float:
@@ -76,11 +70,11 @@ def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | No
 def _find_peak(device: DeviceInfo, dtype: str) -> float:
     """Return the dense peak of a device for products of a dtype; no device has one for int16 and the like."""
     name = dtype_name(dtype) if is_dtype(dtype) else dtype
-    peak = device.peak(name) if is_dtype(dtype) else None
+    peak = device.dense_peaks.get(name)
     if peak is None:
         listing = ", ".join(device.dense_peaks) or "none"
         raise UnknownPeakError(
             f"the dense peak of {device.name} for {name} is not known (known are: {listing}); add it to a file of "
             "the device, measure it with 'profilerkit calibrate', or give the dtype that the products run in"
         )
-    return peak
+    return peak.value

@@ -6,7 +6,6 @@ A tracker is known by its methods, and none is imported here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from ..error_text import shown
@@ -28,12 +27,17 @@ def log(result: Report | Comparison, tracker: Any, *, step: int | None = None, p
     for report in result.reports:
         group = prefix if len(result.reports) == 1 else f"{prefix}/{report.name}"
         numbers = {f"{group}/{name}": value for name, value in report.metrics().items()}
-        if _has(tracker, "add_scalar", "add_text"):
-            _log_to_tensorboard(tracker, report, numbers, group, step)
-        elif _has(tracker, "log_metrics"):
-            _log_to_mlflow(tracker, report, numbers, group, step)
+        if _has(tracker, "add_scalar", "add_text"):  # TensorBoard, which shows a text as Markdown
+            for name, value in numbers.items():
+                tracker.add_scalar(name, value, global_step=step)
+            tracker.add_text(f"{group}/report", render(report, top=LAYERS), global_step=step)
+        elif _has(tracker, "log_metrics"):  # MLflow, or a logger of Lightning, which has metrics alone
+            tracker.log_metrics(numbers, step=step)
+            if _has(tracker, "log_text", "log_dict"):
+                tracker.log_text(render(report, top=LAYERS), f"{group}.md")
+                tracker.log_dict(report.to_dict(), f"{group}.json")
         elif (wandb := _find_wandb(tracker)) is not None:
-            _log_to_wandb(wandb, tracker, report, numbers, group, step)
+            tracker.log({**numbers, f"{group}/report": _make_table(wandb, report)}, step=step)
         else:
             raise ArgumentError(
                 f"tracker={shown(tracker)} cannot be logged to; give a SummaryWriter of TensorBoard, the module mlflow "
@@ -54,27 +58,7 @@ def _find_wandb(tracker: Any) -> Any:
     return package if _has(package, "Table") else None
 
 
-def _log_to_tensorboard(
-    writer: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None
-) -> None:
-    """Log scalars and a text, which TensorBoard shows as Markdown."""
-    for name, value in numbers.items():
-        writer.add_scalar(name, value, global_step=step)
-    writer.add_text(f"{group}/report", render(report, top=LAYERS), global_step=step)
-
-
-def _log_to_mlflow(tracker: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None) -> None:
-    """Log metrics, to MLflow or a logger of Lightning, and to MLflow a file of Markdown and one of the whole report."""
-    tracker.log_metrics(dict(numbers), step=step)
-    if _has(tracker, "log_text", "log_dict"):
-        tracker.log_text(render(report, top=LAYERS), f"{group}.md")
-        tracker.log_dict(report.to_dict(), f"{group}.json")
-
-
-def _log_to_wandb(
-    wandb: Any, run: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None
-) -> None:
-    """Log numbers and a table of the metrics; W&B shows no Markdown beside them."""
+def _make_table(wandb: Any, report: Report) -> Any:
+    """Return a table of the metrics, because W&B shows no Markdown."""
     grid = next(part for part in parts(report) if isinstance(part, Grid))
-    table = wandb.Table(columns=list(grid.titles), data=[list(row) for row in grid.rows])
-    run.log({**numbers, f"{group}/report": table}, step=step)
+    return wandb.Table(columns=list(grid.titles), data=[list(row) for row in grid.rows])

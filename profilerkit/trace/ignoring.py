@@ -81,15 +81,11 @@ def _matches(layer: LayerRecord, pattern: str) -> bool:
     return bool(layer.path) and (layer.type == pattern or fnmatchcase(layer.path, pattern))
 
 
-def _find_kept_layer(path: str, gone: set[str]) -> str:
-    return next(around for around in walk_outwards(path) if around not in gone)
-
-
 def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
     """Return an operator of a layer that is left out as an operator of the layer around it that costs nothing."""
     return msgspec.structs.replace(
         op,
-        layer=_find_kept_layer(op.layer, gone),
+        layer=next(around for around in walk_outwards(op.layer) if around not in gone),
         call=-1,
         macs=0,
         flops=0,
