@@ -3,8 +3,8 @@
 A file is one protobuf message with messages inside, and each field has its length in front. So large fields are skipped
 without reading them. Source: "Encoding" in the documentation of Protocol Buffers.
 
-The file is cut into pieces (`_Reader.cut_message`): the parts of the file that are kept, and between these new bytes
-for the lengths of messages that have become shorter. Protobuf parses all pieces together.
+A message from which something is left out gets a new length in front (`_Reader.shorten_message`). Protobuf parses the
+result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple
 
 from onnx import ModelProto, TensorProto
 
@@ -36,8 +36,6 @@ _DEPTH = 100
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _DESCRIPTOR: Any = ModelProto.DESCRIPTOR
 _TENSOR = TensorProto.DESCRIPTOR.full_name
-#: A part of the result: new bytes, or the start and the end of a part of the file.
-_Piece: TypeAlias = "bytes | tuple[int, int]"
 
 
 class MalformedError(Exception):
@@ -52,8 +50,8 @@ def without_elements(file: BinaryIO) -> bytes:
     protobuf then has to read the whole file.
     """
     reader = _Reader(file)
-    pieces = list(reader.cut_message(_DESCRIPTOR, 0, reader.size, 0))
-    return b"".join(reader.read(piece) for piece in pieces)
+    shortened = reader.shorten_message(_DESCRIPTOR, 0, reader.size, 0)
+    return reader.read(0, reader.size) if shortened is None else shortened
 
 
 def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
@@ -73,7 +71,7 @@ def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
     if entries.get("location") != LEFT:
         return
     start = int(entries["offset"])
-    data = _Reader(file).read((start, start + int(entries["length"])))
+    data = _Reader(file).read(start, start + int(entries["length"]))
     if entries["field"] == "raw_data":
         tensor.raw_data = data
     else:
@@ -108,11 +106,8 @@ class _Reader:
         self.file, self.size = file, os.fstat(file.fileno()).st_size
         self.window, self.start = b"", 0
 
-    def read(self, piece: _Piece) -> bytes:
-        """Return the bytes of a piece."""
-        if isinstance(piece, bytes):
-            return piece
-        start, end = piece
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from one offset to another."""
         self.file.seek(start)
         data = self.file.read(end - start)
         if len(data) != end - start:
@@ -124,7 +119,7 @@ class _Reader:
         index = at - self.start
         if not 0 <= index < len(self.window):
             self.start, index = at, 0
-            self.window = self.read((at, min(at + _WINDOW, self.size)))
+            self.window = self.read(at, min(at + _WINDOW, self.size))
         return self.window[index]
 
     def read_number(self, at: int, end: int) -> tuple[int, int]:
@@ -160,32 +155,29 @@ class _Reader:
                 raise MalformedError("a field that is longer than its message")
             yield _Field(number, key_at, body, at)
 
-    def cut_message(self, descriptor: Any, start: int, end: int, depth: int) -> Iterator[_Piece]:
-        """Yield the kept parts of a message, in order: one piece if all of the message is kept."""
+    def shorten_message(self, descriptor: Any, start: int, end: int, depth: int) -> bytes | None:
+        """Return the bytes of a message without the elements of the large tensors in it; None if there are none."""
         if depth > _DEPTH:
             raise MalformedError("messages inside each other without end")
         if descriptor.full_name == _TENSOR:
-            yield from self.cut_tensor(descriptor, start, end)
-            return
-        kept_from = start
+            return self.shorten_tensor(descriptor, start, end)
+        parts, kept_from = list[bytes](), start
         for field in self.read_fields(start, end):
             if field.size <= _LARGE:
                 continue
             declared = descriptor.fields_by_number.get(field.number)
             if declared is None or declared.message_type is None or declared.name in _KEPT_WHOLE:
                 continue
-            pieces = list(self.cut_message(declared.message_type, field.body, field.end, depth + 1))
-            if len(pieces) > 1:  # something of it is left out: its length is another
-                yield kept_from, field.key
-                yield _write_key(field.number) + _write_number(sum(map(_measure, pieces)))
-                yield from pieces
+            body = self.shorten_message(declared.message_type, field.body, field.end, depth + 1)
+            if body is not None:
+                parts += [self.read(kept_from, field.key), _write_key(field.number), _write_number(len(body)), body]
                 kept_from = field.end
-        yield kept_from, end
+        return b"".join([*parts, self.read(kept_from, end)]) if parts else None
 
-    def cut_tensor(self, descriptor: Any, start: int, end: int) -> Iterator[_Piece]:
-        """Yield the kept parts of a tensor: a large tensor without its elements, with their place; all of any other.
+    def shorten_tensor(self, descriptor: Any, start: int, end: int) -> bytes | None:
+        """Return the bytes of a large tensor without its elements, and with their place; None for any other tensor.
 
-        All is kept too if the elements are in several fields, which no exporter writes, or in another file.
+        None too if the elements are in several fields, which no exporter writes, or in another file.
         """
         names = {number: field.name for number, field in descriptor.fields_by_number.items()}
         fields = [(names.get(field.number, ""), field) for field in self.read_fields(start, end)]
@@ -193,23 +185,14 @@ class _Reader:
         name, elements = data[0] if len(data) == 1 else ("", None)
         has_location = any(other == "data_location" for other, _ in fields)
         if elements is None or name not in _ELEMENTS or elements.size <= _LARGE or has_location:
-            yield start, end
-            return
+            return None
         if elements.size % _ELEMENTS[name]:  # damaged: protobuf then raises the error
-            yield start, end
-            return
-        yield start, elements.key
-        yield elements.end, end
+            return None
         entry = TensorProto(data_location=TensorProto.EXTERNAL)
         position = {"location": LEFT, "field": name, "offset": elements.body, "length": elements.size}
         for key, value in position.items():
             entry.external_data.add(key=key, value=str(value))
-        yield entry.SerializeToString()
-
-
-def _measure(piece: _Piece) -> int:
-    """Return the bytes of a piece."""
-    return len(piece) if isinstance(piece, bytes) else piece[1] - piece[0]
+        return self.read(start, elements.key) + self.read(elements.end, end) + bytes(entry.SerializeToString())
 
 
 def _write_key(number: int) -> bytes:
