@@ -45,12 +45,15 @@ class ExportedModule:
         entries = (*model.metadata_props, *model.graph.metadata_props)
         tensors = _TENSOR.findall("\n".join(entry.value for entry in entries if entry.key == _SIGNATURE))
         self._roles = {name: Role(role) for _, role, name in tensors}
-        names = {constant.name for constant in constants}
-        parameters = {name: argument for argument, _, name in tensors if self._roles[name] is Role.PARAMETER}
-        missing = {argument for name, argument in parameters.items() if name not in names}
+        missing = {argument for argument, _, name in tensors if self._roles[name] is Role.PARAMETER}
+        if missing:
+            names = {constant.name for constant in constants}
+            missing.difference_update(argument for argument, _, name in tensors if name in names)
+        for node in model.graph.node if missing else ():
+            missing -= _list_torch_parameters(node)
         #: Whether a parameter is no constant of the file, and no operator of torch reads it whose nodes are in the
         #: graph: then an operator that moves its elements may have given it a name in the file.
-        self._has_moved_parameter = bool(missing and missing.difference(*map(_list_torch_parameters, model.graph.node)))
+        self._has_moved_parameter = bool(missing)
 
     def tell_role(self, constant: Constant) -> Role | None:
         """Return the role of a floating-point constant; None if the exporter does not tell it."""

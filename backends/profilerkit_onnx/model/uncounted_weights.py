@@ -30,16 +30,16 @@ def describe_uncounted(model: ModelProto, constants: Sequence[Constant], weights
     hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits. And
     ``Constant`` nodes may hold weights beside those in initializers, if a tool has moved these.
     """
-    operators_by_location = {
-        "in attributes": set(_list_learned(model)),
-        "in integers": set(_list_unpacking(constants)),
-        "in nodes": set(_list_readers_of_nodes(model, constants, weights)),
-    }
-    return " and ".join(
-        f"the weights that {', '.join(sorted(operators))} has {where}"
-        for where, operators in operators_by_location.items()
-        if operators
-    )
+    parts = []
+    for operators, where in (
+        (_list_learned(model), "in attributes"),
+        (_list_unpacking(constants), "in integers"),
+        (_list_readers_of_nodes(model, constants, weights), "in nodes"),
+    ):
+        names = sorted(set(operators))
+        if names:
+            parts.append(f"the weights that {', '.join(names)} has {where}")
+    return " and ".join(parts)
 
 
 def _list_learned(model: ModelProto) -> Iterator[str]:
@@ -67,12 +67,19 @@ def _list_readers_of_nodes(
     model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]
 ) -> Iterator[str]:
     """Yield the operators that read floats of ``Constant`` nodes as weights, though the file has weights elsewhere."""
-    parameters = {weight.record.identity for weight in weights if weight.is_parameter}
-    if model.producer_name == _BY_TORCH or all(constants[identity].is_node for identity in parameters):
+    in_nodes = {identity for identity, constant in enumerate(constants) if constant.is_node and _is_row(constant)}
+    if model.producer_name == _BY_TORCH or not in_nodes:
         return
-    for identity, constant in enumerate(constants):
-        if identity not in parameters and constant.is_node and constant.shape.numel > 1 and is_float(constant.dtype):
-            yield from (use.node.op_type for use in constant.uses if not _is_buffer(use))
+    parameters = {weight.record.identity for weight in weights if weight.is_parameter}
+    if parameters <= in_nodes:
+        return
+    for identity in sorted(in_nodes - parameters):
+        yield from (use.node.op_type for use in constants[identity].uses if not _is_buffer(use))
+
+
+def _is_row(constant: Constant) -> bool:
+    """Return whether a constant has several floating-point numbers."""
+    return constant.shape.numel > 1 and is_float(constant.dtype)
 
 
 def _is_buffer(use: Use) -> bool:
