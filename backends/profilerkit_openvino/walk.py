@@ -127,17 +127,7 @@ class Walk:
         runs, and one after it.
         """
         [graph], name, turns = list_inner(node), node.get_type_name(), _count_turns(node)
-        parameters = graph.get_parameters()
-        same_in_all_turns = {
-            (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
-            for entry in node.get_input_descriptions()
-            if type(entry).__name__.startswith("Invariant")
-        }
-        made_for_a_turn = {
-            (parameter.get_name(), 0): self.make_value(parameter.output(0))
-            for parameter in parameters
-            if (parameter.get_name(), 0) not in same_in_all_turns
-        }
+        same_in_all_turns, made_for_a_turn = self._bind_parameters(node, graph, inputs)
         times_of_body = times * turns.number_to_count
         self.work.append(Executed(name, self.node, inputs, tuple(made_for_a_turn.values()), times_of_body))
         body = self._walk_body(graph, {**same_in_all_turns, **made_for_a_turn}, times_of_body)
@@ -148,6 +138,20 @@ class Walk:
         missing = f"{name} of an unknown number of turns" if turns.most is None else ""
         self.work.add_loop(work)
         self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=missing))
+
+    def _bind_parameters(self, node: Any, graph: Any, inputs: Sequence[Value]) -> tuple[Values, Values]:
+        """Return the values of a loop body's parameters: those of the loop's inputs, and new ones for each turn."""
+        parameters = graph.get_parameters()
+        same_in_all_turns: Values = {
+            (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
+            for entry in node.get_input_descriptions()
+            if type(entry).__name__.startswith("Invariant")
+        }
+        keys = {(parameter.get_name(), 0): parameter for parameter in parameters}
+        made_for_a_turn: Values = {
+            key: self.make_value(parameter.output(0)) for key, parameter in keys.items() if key not in same_in_all_turns
+        }
+        return same_in_all_turns, made_for_a_turn
 
     def _count_first(self, node: Any, first: Body[Work, Value], second: Body[Work, Value], reason: str) -> Work:
         """Return the work of a node that runs one of two bodies: the first's work; ``reason`` says why the first."""
