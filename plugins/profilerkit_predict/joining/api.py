@@ -98,7 +98,8 @@ def _require_operators(trace: ModelTrace) -> None:
 def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
     """Return the shapes of a sample and the samples of a pass that the script of ``trace-script`` says it ran, or None.
 
-    The shapes are by the names of inputs, or in their order. Raises `ProfileFileError` for inputs of both kinds.
+    The shapes are by the names of inputs, or in their order. Raises `ProfileFileError` for inputs of both kinds, and if
+    their first sizes differ: what is no batch of samples cannot be made from the shape of a sample.
     """
     inputs = file.metadata.get("inputs")
     if not isinstance(inputs, list) or not inputs or not all(isinstance(entry, Mapping) for entry in inputs):
@@ -107,8 +108,11 @@ def _read_sizes(file: ProfileFile) -> tuple[Any, int | None]:
         names = [entry.get("name") for entry in inputs]
         if None in names and any(names):
             raise ValueError("some are given by name and others by position; give inputs")
+        batch_sizes = {int(entry["shape"][0]) for entry in inputs}
+        if len(batch_sizes) > 1:
+            raise ValueError(f"their first sizes differ ({', '.join(map(str, sorted(batch_sizes)))}); give inputs")
         shapes = [(tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs]
-        return shapes if None in names else dict(zip(names, shapes, strict=True)), int(inputs[0]["shape"][0])
+        return shapes if None in names else dict(zip(names, shapes, strict=True)), batch_sizes.pop()
     except (KeyError, TypeError, ValueError, IndexError) as error:
         message = f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
         raise ProfileFileError(message) from error

@@ -467,9 +467,11 @@ def test_what_the_script_noted_is_used(tmp_path: Path) -> None:
     cuda_pass(trace, 1000)
     result = profilerkit.join(trace.save(tmp_path / "profile.json.gz"), network())
     assert result.trace.macs == 144
-    noted["inputs"] = [{"name": None}]
-    with pytest.raises(ProfileFileError, match="what its script has noted of the inputs cannot be read"):
-        profilerkit.join(trace.save(tmp_path / "profile.json.gz"), network())
+    first = {"name": None, "shape": [3, 4], "dtype": "float32"}
+    wrong = [[{"name": None}], [first, first | {"shape": []}], [first, first | {"shape": [5, 4]}]]
+    for noted["inputs"] in wrong:  # without a shape, a number, and of another batch
+        with pytest.raises(ProfileFileError, match="what its script has noted of the inputs cannot be read"):
+            profilerkit.join(trace.save(tmp_path / "profile.json.gz"), network())
 
 
 def test_forms_and_files(tmp_path: Path) -> None:
