@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
@@ -46,7 +47,7 @@ class TFDataLoader(DataLoader):
 
     def __init__(self, native: Iterable[Any], forward_pass: ForwardPass | None = None) -> None:
         super().__init__(native, forward_pass or TFForwardPass(model_input_pattern=(0, "_")))
-        if isinstance(native, tuple) and len(native) > 1 and all(map(_is_array, native)):
+        if isinstance(native, tuple) and len(native) > 1 and all(_is_array(part) or is_tensor(part) for part in native):
             raise InputError(
                 "a tuple of arrays is a whole data set, not an iterable of batches; give "
                 "tf.data.Dataset.from_tensor_slices((inputs, targets)).batch(32)"
@@ -103,7 +104,7 @@ def as_tensor(value: Any) -> Any:
 
     A float64 array stays float64: Keras casts it to the dtype of the model's computation, a plain function does not.
     """
-    if not _is_array(value) or is_tensor(value):
+    if not _is_array(value):
         return value
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
@@ -157,10 +158,8 @@ def _dtype_named(name: str) -> tf.DType:
 
 
 def _is_array(value: Any) -> bool:
-    """Return whether a value is a tensor, a numpy array or a torch tensor; no framework is imported for it."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    classes = (getattr(numpy, "ndarray", None), getattr(torch, "Tensor", None))
-    return isinstance(value, tuple(kind for kind in classes if isinstance(kind, type))) or is_tensor(value)
+    """Return whether a value is a numpy array or a torch tensor; torch is not imported for it."""
+    return isinstance(value, (np.ndarray, getattr(sys.modules.get("torch"), "Tensor", np.ndarray)))
 
 
 def _is_customized(forward_pass: ForwardPass) -> bool:

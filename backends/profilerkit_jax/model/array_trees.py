@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 
 from .arrays import is_array
 
-__all__ = ["ArrayTree", "name_path"]
+__all__ = ["ArrayTree", "list_items", "name_path"]
 
 
 class _PlacedArray(NamedTuple):
@@ -38,6 +38,15 @@ class ArrayTree:
         for index, array in zip(self._places, arrays, strict=True):
             leaves[index] = array
         return jax.tree_util.tree_unflatten(self._structure, leaves)
+
+
+def list_items(container: Any) -> list[tuple[str, Any]] | None:
+    """Return the values of a mapping or a sequence with the texts of their keys; None for anything else."""
+    if isinstance(container, Mapping):
+        return [(str(key), value) for key, value in container.items()]
+    if isinstance(container, Sequence):
+        return [(str(index), value) for index, value in enumerate(container)]
+    return None
 
 
 def name_path(keys: Sequence[Any]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import jax
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .array_trees import ArrayTree
+from .array_trees import ArrayTree, list_items
 from .arrays import is_float
 from .marked_classes import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
@@ -21,11 +21,8 @@ __all__ = ["equinox_subject"]
 
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the modules that a module or a container holds, and the containers in which further ones are, in order."""
-    if isinstance(layer, Mapping):
-        items = [(str(key), value) for key, value in layer.items()]
-    elif isinstance(layer, (list, tuple)):
-        items = [(str(index), value) for index, value in enumerate(layer)]
-    else:
+    items = list_items(layer)
+    if items is None:
         items = [(field.name, getattr(layer, field.name)) for field in fields(layer) if hasattr(layer, field.name)]
     for name, value in items:
         if isinstance(value, eqx.Module):

@@ -11,6 +11,7 @@ from flax import nnx
 
 from profilerkit.backend_kit.call_stack import list_layers
 
+from .array_trees import list_items
 from .marked_classes import PATH, make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 
@@ -83,11 +84,8 @@ def _list_layers_once(model: Any) -> Iterator[tuple[str, Any]]:
 
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the layers that a layer or a container holds, and the containers that lead to layers, in their order."""
-    if isinstance(layer, Mapping):
-        items = [(str(key), value) for key, value in layer.items()]
-    elif isinstance(layer, Sequence):
-        items = [(str(index), value) for index, value in enumerate(layer)]
-    else:
+    items = list_items(layer)
+    if items is None:
         items = [(name, value) for name, value in vars(layer).items() if not name.startswith("_pytree__")]
     return ((name, value) for name, value in items if _is_layer(value))
 

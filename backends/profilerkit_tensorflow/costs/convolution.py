@@ -57,47 +57,32 @@ def depthwise_conv(call: OpCall) -> Cost:
 
 
 def _read_filter_of_gradient(call: OpCall) -> Shape:
-    """Return the shape of the filter's gradient, from the sizes: a graph may not know the shape of the output."""
-    sizes = call.value(1)
+    """Return the shape of the filter; of a gradient by it, from the sizes, as a graph may not know the output's."""
+    sizes = call.value(1) if "BackpropFilter" in call.type else None
     if sizes is not None and sizes.ndim == 1:  # it is not the filter itself
         return Shape(int(size) for size in sizes)
-    shape: Shape = call.outputs[0]
+    shape: Shape = call.inputs[1] if "BackpropInput" in call.type else call.outputs[0]
     return shape
-
-
-def _count_gradient(call: OpCall, filter_elements: int) -> Cost:
-    """Return the cost of the forward convolution; the third input has the shape of the convolution's output."""
-    return convolution.convolution(call.inputs[2].numel, filter_elements)
 
 
 @register_op_costs(
     *("Conv2DBackpropInput", "Conv2DBackpropInputV2", "Conv3DBackpropInput", "Conv3DBackpropInputV2"),
     *("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"),
-)
-def gradient_of_input(call: OpCall) -> Cost:
-    """``out * (in_channels / groups) * kernel`` of the convolution."""
-    return _count_gradient(call, count_filter_elements(call, call.inputs[1]))
-
-
-@register_op_costs(
     *("Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2"),
     *("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"),
 )
-def gradient_of_filter(call: OpCall) -> Cost:
-    """``out * (in_channels / groups) * kernel`` of the convolution."""
-    return _count_gradient(call, count_filter_elements(call, _read_filter_of_gradient(call)))
+def gradient(call: OpCall) -> Cost:
+    """``out * (in_channels / groups) * kernel`` of the convolution; the third input has the shape of its output."""
+    return convolution.convolution(call.inputs[2].numel, count_filter_elements(call, _read_filter_of_gradient(call)))
 
 
-@register_op_costs("DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput")
-def depthwise_gradient_of_input(call: OpCall) -> Cost:
+@register_op_costs(
+    *("DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput"),
+    *("DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter"),
+)
+def depthwise_gradient(call: OpCall) -> Cost:
     """``out * kernel`` of the convolution."""
-    return _count_gradient(call, count_kernel_elements(call.inputs[1]))
-
-
-@register_op_costs("DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter")
-def depthwise_gradient_of_filter(call: OpCall) -> Cost:
-    """``out * kernel`` of the convolution."""
-    return _count_gradient(call, count_kernel_elements(_read_filter_of_gradient(call)))
+    return convolution.convolution(call.inputs[2].numel, count_kernel_elements(_read_filter_of_gradient(call)))
 
 
 @register_op_cost("Dilation2D")
