@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,29 +16,13 @@ from profilerkit.process.restoring import restored
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..compat.graphs import count_held_bytes
 from ..costs import OpCall, Shapes
-from .dilation import CONVOLUTIONS, TO_SPACE
+from .eager_patterns import EagerCall, EagerPatterns
 from .ownership import Owner
-from .pricing import GATHERS, HANDING_ON, SUMS, count_as_product, make_layer_operator, price
+from .pricing import make_layer_operator, price
 from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 
-__all__ = ["VIEWS", "EagerCall", "EagerOperators", "is_small", "watch_operators"]
-
-
-class EagerCall(NamedTuple):
-    """An operator that has run, as TensorFlow's callback shows it.
-
-    Attributes:
-        kind: Its type.
-        inputs: The tensors that it read.
-        attributes: Its attributes: name, value, name, value.
-        outputs: The tensors that it has made.
-    """
-
-    kind: str
-    inputs: Sequence[Any]
-    attributes: Sequence[Any]
-    outputs: Sequence[Any]
+__all__ = ["EagerOperators", "is_small", "watch_operators"]
 
 
 class _Ran(NamedTuple):
@@ -65,7 +48,7 @@ class EagerOperators:
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         self._ran: list[_Ran] = []
-        self._patterns = _EagerPatterns()
+        self._patterns = EagerPatterns()
 
     def record(self, call: EagerCall, owner: Owner, live_bytes: int = 0, are_given: Sequence[bool] = ()) -> None:
         """Keep one operator, which has run in a call of a layer, and the bytes alive after it.
@@ -169,50 +152,3 @@ def is_small(tensor: Any) -> bool:
     """Return whether the numbers in a tensor may be read at each operator."""
     is_of_numbers = tensor.dtype not in (tf.resource, tf.variant, tf.string)
     return is_of_numbers and (tensor.shape.num_elements() or 0) <= _MOST_READ
-
-
-# Products that TensorFlow runs as several operators -------------------------------------------------------------------
-
-# In a graph, `dilation` and `pricing` find them by going from an operator back to its inputs' operators. A tensor of an
-# eager run does not name its operator, so the operator is noted here.
-
-#: Operators whose output is their first input under another name or shape.
-VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
-
-
-class _EagerPatterns:
-    """Notes each operator of an eager run by `note`; `apply` then corrects costs of operators that form a product."""
-
-    def __init__(self) -> None:
-        #: The operator that has made the numbers in a tensor, by the number of the tensor.
-        self._makers: dict[int, Executed] = {}
-        #: Multiplications of gathered rows with a weight each: with a sum over them they are products.
-        self._weighted_rows: set[Executed] = set()
-        #: Functions that correct the costs of operators that form a product.
-        self._corrections: list[Callable[[], None]] = []
-
-    def note(self, latest: Executed, call: EagerCall) -> None:
-        """Note how an operator that has just run uses the outputs of operators before it."""
-        makers = [self._makers.get(identify_tensor(tensor)) for tensor in call.inputs]
-        first = makers[0] if makers else None
-        if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
-            self._weighted_rows.add(latest)
-        if first is not None:
-            self._note_pair(first, latest, call)
-        is_view = latest.type in VIEWS or latest.type in HANDING_ON
-        maker = first if first is not None and is_view else latest
-        self._makers.update((identify_tensor(tensor), maker) for tensor in call.outputs)
-
-    def _note_pair(self, first: Executed, latest: Executed, call: EagerCall) -> None:
-        """Note an operator that forms a product with the operator that made its first input."""
-        if latest.type in SUMS and first in self._weighted_rows:
-            self._corrections.append(partial(count_as_product, first, latest))
-        if latest.type in TO_SPACE and first.type in CONVOLUTIONS:
-            padded, left = call.inputs[0].shape.num_elements(), call.outputs[0].shape.num_elements()
-            if padded:  # the convolution counts in the share of its output that is not cropped
-                self._corrections.append(partial(first.scale, Fraction(left, padded)))
-
-    def apply(self) -> None:
-        """Count the found patterns as the products that they stand for, after each operator has its own cost."""
-        for correct in self._corrections:
-            correct()

@@ -22,7 +22,8 @@ from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import call_to_build
 from .departures import Departures
 from .eager_memory import EagerLiveBytes
-from .eager_operators import EagerCall, EagerOperators, watch_operators
+from .eager_operators import EagerOperators, watch_operators
+from .eager_patterns import EagerCall
 from .layers import LayerCalls
 from .values import LOOKUPS
 

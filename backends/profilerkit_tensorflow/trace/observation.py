@@ -18,7 +18,8 @@ from profilerkit.trace.observed_runs import ObservedRun
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
 from .departures import Departures
-from .eager_operators import EagerCall, EagerOperators, is_small, watch_operators
+from .eager_operators import EagerOperators, is_small, watch_operators
+from .eager_patterns import EagerCall
 from .ownership import Ownership
 from .program import ProgramInput
 from .tensor_facts import static_shape

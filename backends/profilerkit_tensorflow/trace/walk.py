@@ -16,7 +16,8 @@ from profilerkit.backend_kit.graph_work import Body, note_apart
 
 from ..compat.graphs import count_held_bytes
 from .folding import Folding
-from .known_shapes import Specialized, note_elements, read_shape
+from .known_shapes import Specialized
+from .list_shapes import note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
 from .running_order import list_running_operators
