@@ -176,6 +176,25 @@ def test_a_model_that_is_not_built_gets_a_clear_message() -> None:
     assert str(raised.value) == message
 
 
+class Skipping(keras.layers.Layer):  # type: ignore[misc]
+    """Has a layer that it never calls, as EfficientNet has one of a ratio of zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.skipped = layers.Dense(2), layers.Dense(7)
+
+    def build(self, shape: Any) -> None:
+        self.used.build(shape)
+
+    def call(self, x: Any) -> Any:
+        return self.used(x)
+
+
+def test_a_layer_that_is_never_called_is_no_obstacle() -> None:
+    report = profile(stack_layers((3,), Skipping()), ones(4, 3), metrics=["macs", "total_params"])
+    assert (report["macs"], report["total_params"]) == (4 * 3 * 2, 3 * 2 + 2)
+
+
 def test_a_sigmoid_gives_probabilities() -> None:
     """Scores of 0.27 and 0.73 are below and above one half; as logits both would be above zero."""
     model = stack_layers((1,), layers.Dense(1, activation="sigmoid", kernel_initializer="ones"))
