@@ -12,13 +12,7 @@ from torch import nn
 from profilerkit.backend_kit import call_stack
 
 from ..compat.modules import read_children, read_parameters
-from .keras_layers import (
-    holds_keras,
-    is_mirror,
-    list_hidden_layers,
-    list_keras_layers,
-    list_trainable_values,
-)
+from .keras_layers import holds_keras, is_mirror, list_hidden_layers, list_keras_layers, list_trainable_values
 
 __all__ = [
     "find_mirrors",

@@ -20,12 +20,7 @@ from ..compat.modes import TorchDispatchMode
 from ..compat.names import VERSION
 from ..compat.operators import find_operator
 
-__all__ = [
-    "is_program",
-    "make_layered",
-    "read_declared_inputs",
-    "with_nodes",
-]
+__all__ = ["is_program", "make_layered", "read_declared_inputs", "with_nodes"]
 
 _CLONE = find_operator("aten.clone.default")
 #: The attribute of a module that has the inputs for which its program was exported.

@@ -17,11 +17,7 @@ from torch.backends import cuda
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import choose_attention, read_attention_order
 
-__all__ = [
-    "choose_kernel",
-    "count_spelled_out_bytes",
-    "list_kernel_conditions",
-]
+__all__ = ["choose_kernel", "count_spelled_out_bytes", "list_kernel_conditions"]
 
 #: The number of attention that no kernel takes.
 _SPELLED_OUT = 0

@@ -30,13 +30,7 @@ from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
 from .onto_meta import OntoMeta, move_to_start
-from .operator_facts import (
-    OperatorCall,
-    is_error_of_stand_ins,
-    is_question_of_dtype,
-    tensors_among,
-    tensors_in,
-)
+from .operator_facts import OperatorCall, is_error_of_stand_ins, is_question_of_dtype, tensors_among, tensors_in
 from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal

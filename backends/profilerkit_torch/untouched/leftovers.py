@@ -28,11 +28,7 @@ from .holders import Holder
 from .surroundings import Surroundings
 from .unknown_caches import forget_in_caches
 
-__all__ = [
-    "outside_restored",
-    "remove_leftovers",
-    "tensors_alive",
-]
+__all__ = ["outside_restored", "remove_leftovers", "tensors_alive"]
 
 
 class Leftovers(NamedTuple):
