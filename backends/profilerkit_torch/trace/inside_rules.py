@@ -204,26 +204,22 @@ def _count_in_sum(device: torch.device | None, x: torch.Tensor, *dimensions: Any
     """Return the bytes of a sum's input in the dtype that is added up, or of its buffer over rows on CUDA."""
     if device is not None and device.type == "cuda" and dimensions and is_sum_over_rows(x, dimensions[0]):
         return count_row_sum_bytes(device, x)
-    return _count_cast(device, x, dtype)
+    return _count_cast(device, x, dtype=dtype)
 
 
 def _count_in_mean(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    return _count_cast(device, x, dtype or (torch.float32 if x.dtype in _NARROW else None))
+    return _count_cast(device, x, dtype=dtype or (torch.float32 if x.dtype in _NARROW else None))
 
 
-def _count_cast(device: torch.device | None, x: torch.Tensor, dtype: torch.dtype | None) -> int:
+def _count_cast(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
     """Return the bytes of a reduction's input in the dtype that is added up; accelerators cast floats as they read.
 
     It is ``make_reduction`` in ``ReduceOpsUtils.h``.
     """
-    dtype = dtype or (x.dtype if has_floats(x) else torch.int64)
-    if dtype is x.dtype or (has_floats(x) and not is_on("cpu", device)):
+    to: torch.dtype = dtype or (x.dtype if has_floats(x) else torch.int64)
+    if to is x.dtype or (has_floats(x) and not is_on("cpu", device)):
         return 0
-    return x.numel() * dtype.itemsize
-
-
-def _count_in_reduction(device: torch.device | None, x: torch.Tensor, *_: Any, dtype: Any = None, **__: Any) -> int:
-    return _count_cast(device, x, dtype)
+    return x.numel() * to.itemsize
 
 
 # Pooling and transforms (``Pooling.cpp``, ``mkl/SpectralOps.cpp``) ----------------------------------------------------
@@ -286,8 +282,8 @@ _RULES_BY_NAME: dict[str, Callable[..., int]] = {
     **{f"_fft_{kind}.default": _count_in_transform for kind in ("c2c", "r2c", "c2r")},
     "sum.dim_IntList": _count_in_sum,
     **dict.fromkeys(("mean.default", "mean.dim"), _count_in_mean),
-    **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_in_reduction),
-    **dict.fromkeys(("cumsum.default", "cumprod.default"), _count_in_reduction),
+    **dict.fromkeys(("sum.default", "prod.default", "prod.dim_int"), _count_cast),
+    **dict.fromkeys(("cumsum.default", "cumprod.default"), _count_cast),
 }
 #: By operator.
 RULES: dict[Any, Callable[..., int]] = {find_operator(f"aten.{name}"): rule for name, rule in _RULES_BY_NAME.items()}
