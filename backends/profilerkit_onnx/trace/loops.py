@@ -20,9 +20,9 @@ from profilerkit.backend_kit.loop_turns import Turns
 from ..model.nodes import name_node
 from ..model.types import tensor_type
 from .bodies import find_graph, hold_reads, leave_turn, stack_turns, walk_body
-from .folding import read_array
+from .counters import find_count
 from .turns import count_turns
-from .values import Array, TurnNumber, Value, Values
+from .values import TurnNumber, Value
 from .walk import Visit, Walk
 
 __all__ = ["walk_loop"]
@@ -154,27 +154,14 @@ class _Loop:
         return number, condition
 
     def _mark_count(self, index: int, carried: Value | None, number: Value) -> Value | None:
-        """Return a carried value; one that counts is stored, as the number of the turn is: ``i`` of ``while i < n``."""
-        turn, begin = self.walk.origins.get(number.number), self.begins[index]
-        first = None if begin is None else _read_integer(begin.array)
-        step = self._find_step(self.graph.input[2 + index].name, self.graph.output[1 + index].name)
-        if carried is None or not isinstance(turn, TurnNumber) or first is None or step is None:
+        """Return a carried value; one that counts is stored, as the number of the turn is."""
+        turn = self.walk.origins.get(number.number)
+        count = find_count(self.graph, index, self.begins[index], self.visit.values)
+        if carried is None or count is None or not isinstance(turn, TurnNumber):
             return carried
-        count = Value(next(self.walk.numbers), carried.type, is_stored=True)
-        self.walk.origins[count.number] = turn._replace(first=first, step=step)
-        return count
-
-    def _find_step(self, formal: str, result: str) -> int | None:
-        """Return what each turn adds to a carried value, if that is a constant; None otherwise."""
-        for node in self.graph.node:
-            if result in node.output and len(node.input) == 2 and formal in node.input:
-                [added] = [name for name in node.input if name != formal] or [formal]
-                step = _read_integer(_read_constant(self.graph, added, self.visit.values))
-                if node.op_type == "Add":
-                    return step
-                if node.op_type == "Sub" and node.input[0] == formal and step is not None:
-                    return -step
-        return None
+        value = Value(next(self.walk.numbers), carried.type, is_stored=True)
+        self.walk.origins[value.number] = turn._replace(first=count.first, step=count.step)
+        return value
 
     def count_work(self, turns: Turns, turn: _AnyTurn) -> Work:
         """Return the work of the body, or a choice of that or none if the loop may stop early or not run."""
@@ -185,22 +172,6 @@ class _Loop:
         # A loop that does not run returns the values for its first turn.
         first = [after if begin is None else begin for begin, after in zip(self.begins, turn.carried, strict=True)]
         return count_first(runs, Body(Work(), [*first, *turn.stacked]), self.walk.node, self.walk.path, reason)
-
-
-def _read_constant(graph: GraphProto, name: str, around: Values) -> Array | None:
-    """Return the elements of a constant of a body, or of a value around it, by its name; None if they are not known."""
-    nodes = [node for node in graph.node if node.op_type == "Constant" and name in node.output]
-    tensors = [entry.t for node in nodes for entry in node.attribute if entry.HasField("t")]
-    tensors += [tensor for tensor in graph.initializer if tensor.name == name]
-    if tensors:
-        return read_array(tensors[0])
-    return around[name].array if name in around else None
-
-
-def _read_integer(array: Array | None) -> int | None:
-    """Return the only element of an array of integers; None for any other array."""
-    is_integer = array is not None and array.size == 1 and array.dtype.kind in "iu"
-    return int(array.item()) if array is not None and is_integer else None
 
 
 def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
