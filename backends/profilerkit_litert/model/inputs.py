@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -46,16 +47,18 @@ def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any
     if inputs.function is not None:
         return inputs
     graph = model.graphs[model.signature.graph]
-    declared = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
-    positional_count = _count_leaves(*inputs.args)
-    by_position = [*declared.values(), *[None] * positional_count][:positional_count]  # None for surplus values
-    by_name = [declared.get(name) for name, value in inputs.kwargs.items() for _ in range(_count_leaves(value))]
-    tensors = iter([*by_position, *by_name])  # in the order in which `ModelInputs.map` takes the values
+    tensors = _list_tensors(inputs, {name: graph.tensors[index] for name, index in model.signature.inputs.items()})
     return inputs.map(lambda value: change(value, next(tensors)))
 
 
-def _count_leaves(*values: Any) -> int:
-    return len(list(ModelInputs(*values).leaves()))
+def _list_tensors(inputs: ModelInputs, declared: Mapping[str, Tensor]) -> Iterator[Tensor | None]:
+    """Yield the declared tensor of each value in the order of `ModelInputs.map`; None for a value without one."""
+    positional = ModelInputs(*inputs.args).leaves()
+    for _, tensor in zip(positional, chain(declared.values(), repeat(None)), strict=False):
+        yield tensor
+    for name, value in inputs.kwargs.items():
+        for _ in ModelInputs(value).leaves():
+            yield declared.get(name)
 
 
 def _read_numbers(value: Any, declared: Tensor | None) -> Any:

@@ -1,4 +1,4 @@
-"""Carried values of a loop that count, such as ``i`` of ``while i < n``, which exporters write beside its own number."""
+"""Carried values of a loop that count, such as ``i`` of ``while i < n``, as exporters write it."""
 
 from __future__ import annotations
 
