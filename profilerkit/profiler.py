@@ -19,9 +19,9 @@ from .models.opening import OpenedModel, open_model
 from .piping.cache import Remembered
 from .piping.comparative import Comparative
 from .piping.computation import Computation, Computing
-from .piping.function import ArgumentBundle, ProfilerFunction, describe
+from .piping.function import ProfilerFunction, describe
 from .piping.input_source import InputSource
-from .piping.intrinsic import INTRINSIC, ComputeNonzeroTrace, ComputeTrainingTrace, Inputs
+from .piping.intrinsic import INTRINSIC, Inputs
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
 from .piping.requests import KeyRequest, read_arguments, read_request, select_keys
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
-#: Functions of every profiler, which its representation leaves out.
-_UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 #: The functions that every profiler has, computed only if another function needs them.
 _ON_DEMAND = Registry()
 _ON_DEMAND.bind_on_demand(*INTRINSIC)
@@ -455,7 +453,8 @@ class Profiler:
         self._memory = {}
 
     def __repr__(self) -> str:
-        named = (function for function in self._registry.functions() if not isinstance(function, _UNNAMED))
+        of_every_profiler = tuple(map(type, INTRINSIC))
+        named = [function for function in self._registry.functions() if not isinstance(function, of_every_profiler)]
         functions = ", ".join(map(describe, named))
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 

@@ -455,7 +455,7 @@ def test_what_is_no_data_and_no_backend(model: FakeModel, backend: FakeBackend) 
 
 def test_the_representation_names_what_is_registered(model: FakeModel, make_profiler: MakeProfiler) -> None:
     assert repr(make_profiler(model, ComputeWeight())) == (
-        "Profiler('FakeModel', backend='fake', functions=[ComputeInputs, ComputeTrace, ComputeWeight])"
+        "Profiler('FakeModel', backend='fake', functions=[ComputeWeight])"
     )
 
 
