@@ -113,26 +113,28 @@ class _Entry:
 
 def _sum_by_operator(timed: TimedPasses, phase: str) -> _PhaseTimes:
     """Return the times of a phase; the passes of a program may have operators of both."""
+    nodes = {node for node, node_place in timed.places.items() if node_place.backward == (phase == "backward")}
     entries: dict[_Operator, _Entry] = {}
     whole: list[float] = []
-    layers: set[str] = set()
-    last = len(timed.passes) - 1
     for index, times in enumerate(timed.passes):
-        other_seconds = 0.0
-        for node, time in times.nodes.items():
-            node_place = timed.places[node]
-            if node_place.backward != (phase == "backward"):
-                other_seconds += time.share_seconds
-                continue
-            entry = entries.setdefault(_Operator(node_place.type, node_place.owner.path), _Entry())
-            kernel = entry.kernels.setdefault(time.op_type, _Kernel([0.0] * len(timed.passes)))
-            kernel.seconds[index] += time.share_seconds
-            if index == last:
-                kernel.calls += time.calls
-                entry.called.append(_describe_called(node_place, time.op_type))
-                layers.add(node_place.owner.path)
+        other_seconds = sum(time.share_seconds for node, time in times.nodes.items() if node not in nodes)
         whole.append(times.wall_seconds - other_seconds)
-    return _PhaseTimes(tuple(_list_times(entries, phase)), tuple(whole), frozenset(layers))
+        for node, time in times.nodes.items():
+            if node in nodes:
+                entry = entries.setdefault(_find_operator(timed.places[node]), _Entry())
+                kernel = entry.kernels.setdefault(time.op_type, _Kernel([0.0] * len(timed.passes)))
+                kernel.seconds[index] += time.share_seconds
+    last = {node: time for node, time in timed.passes[-1].nodes.items() if node in nodes}
+    for node, time in last.items():
+        entry = entries[_find_operator(timed.places[node])]
+        entry.kernels[time.op_type].calls += time.calls
+        entry.called.append(_describe_called(timed.places[node], time.op_type))
+    layers = frozenset(timed.places[node].owner.path for node in last)
+    return _PhaseTimes(tuple(_list_times(entries, phase)), tuple(whole), layers)
+
+
+def _find_operator(node_place: NodePlace) -> _Operator:
+    return _Operator(node_place.type, node_place.owner.path)
 
 
 def _list_times(entries: dict[_Operator, _Entry], phase: str) -> Iterator[OperatorTime]:

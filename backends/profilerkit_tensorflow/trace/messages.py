@@ -10,7 +10,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, explain_failure, find_raising_line
 from profilerkit.errors import ProfilerKitError
 
-from ..model.inputs import wrong_ranks
+from ..model.input_checks import describe_wrong_ranks
 
 __all__ = ["explain_failed_pass", "explain_failures", "only_in_graphs"]
 
@@ -23,7 +23,7 @@ def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> Pr
 
     If the inputs have another rank than the model declares, the message names both ranks.
     """
-    hints = list(wrong_ranks(model, inputs))[:1]
+    hints = list(describe_wrong_ranks(model, inputs))[:1]
     return explain_failure(error, inputs, "tensorflow", __package__, *hints)
 
 
