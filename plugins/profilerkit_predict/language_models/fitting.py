@@ -91,26 +91,29 @@ def count_memory(
     A pass has at most ``prefill_tokens`` of all replicas, and ``reserve`` is the share of the memory that is left free.
     The drafter is on the same devices.
     """
-    facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
-    sequences = math.ceil(batch / layout.data)
-    tokens = max(min(sequences * context, prefill_tokens // layout.data), sequences)
-    activations = None
-    if facts.traced is not None:  # the same number for each token as in the traced pass
-        traced = facts.traced.prefill
-        activations = math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
     drafters = (speculation or NOTHING_DRAFTED).list_stage_bytes(context, batch, layout)
     stages = zip(cost.list_stage_bytes(context, batch, layout), drafters, strict=True)
     stage, drafter = max(stages, key=lambda pair: sum(pair[0]) + pair[1])
     return Memory(
         weights=math.ceil(stage.weights),
         cache=math.ceil(stage.cache),
-        activations=activations,
+        activations=_count_activations(cost, batch, context, prefill_tokens, layout.data),
         reserve=0 if capacity is None else math.ceil(capacity * reserve),
         capacity=capacity,
         adapters=math.ceil(stage.adapters),
         drafter=math.ceil(drafter),
     )
+
+
+def _count_activations(cost: StepCost, batch: int, context: int, prefill_tokens: int, replicas: int) -> int | None:
+    """Return the bytes of activations of a replica, for each token as many as in the traced pass; None if not known."""
+    if cost.facts.traced is None:
+        return None
+    sequences = math.ceil(batch / replicas)
+    tokens = max(min(sequences * context, prefill_tokens // replicas), sequences)
+    traced = cost.facts.traced.prefill
+    return math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
 
 
 def fit(

@@ -111,10 +111,8 @@ class StepCost:
         """
         at_least(0)("context", context)
         sequences, with_one_more = divmod(at_least(1)("batch", batch), self.layout.data)
-        total: int = with_one_more * self.cache.count_bytes(context, sequences + 1)
-        if sequences:
-            total += (self.layout.data - with_one_more) * self.cache.count_bytes(context, sequences)
-        return total
+        replicas = {sequences + 1: with_one_more, sequences: self.layout.data - with_one_more}
+        return sum(number * self.cache.count_bytes(context, size) for size, number in replicas.items() if size * number)
 
     def list_stage_bytes(self, context: int, batch: int, layout: Layout) -> list[StageBytes]:
         """Return the bytes that a device keeps between steps, for each stage of a layout; see `cache_bytes`."""
