@@ -53,7 +53,7 @@ def describe_gap(table: Table) -> str:
     Each is the median of its own samples, so that they never add up exactly; a large gap comes from noise.
     """
     whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
-    timed = [row for row in table if not row.get("missing")]  # the time of others is in the layers around them
+    timed = [row for row in table if row.get("calls") != 0]  # the time of others is in the layers around them
     if not is_by_layer(table) or not whole or any(row.get("own_forward_seconds") is None for row in timed):
         return ""
     share = sum(row.get("own_forward_seconds") or 0.0 for row in table) / whole

@@ -171,10 +171,9 @@ class LayerTimeTable(LayerTable):
             }
 
     def _find_median(self, column: str, time: LayerTime) -> float | None:
-        """Return the median of a layer's samples; None without samples, and for work that is in the layer around it."""
+        """Return the median of a layer's samples; None without samples, and if neither it nor a layer inside ran."""
         samples = self._samples[column].get(time.path, ())
-        is_elsewhere = bool(time.missing) and not time.calls and not any(samples)
-        return None if is_elsewhere or not samples else median(samples)
+        return median(samples) if any(samples) or (samples and time.calls) else None
 
 
 def _compute_statistics(samples: tuple[float, ...]) -> dict[str, float]:
@@ -189,7 +188,7 @@ def layer_time_table(times: Sequence[LayerTime]) -> LayerTimeTable:
 
     The layers inside are added for each pass, before the median is computed, because medians do not add up exactly. If
     the layer around a layer is not in ``times``, its time is added to the nearest outer layer that is. Backward seconds
-    are None if no backward pass was timed, and all are None for a layer that was not called if ``missing`` says why. It
+    are None if no backward pass was timed, and all are None if neither a layer nor a layer inside it was called. It
     raises `ValueError` if the numbers of passes differ.
     """
     return LayerTimeTable(times)

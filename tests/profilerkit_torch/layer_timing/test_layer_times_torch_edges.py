@@ -97,6 +97,12 @@ def test_layers_that_one_kernel_took_over_have_no_time_and_say_so() -> None:
     assert " 0 s" not in str(report)
 
 
+def test_a_list_of_layers_that_are_not_called_has_no_time() -> None:
+    table = time_steps(Call(lambda self, x: self.used(x), used=Busy(1, 10), unused=nn.ModuleList([nn.ReLU()])))
+    assert (table["unused"]["forward_seconds"], table["unused.0"]["forward_seconds"]) == (None, None)
+    assert table[""]["forward_seconds"] == table["used"]["forward_seconds"] == 1
+
+
 def test_what_is_not_called_is_said() -> None:
     attention = nn.MultiheadAttention(4, 2)
     x = torch.ones(3, 1, 4)
