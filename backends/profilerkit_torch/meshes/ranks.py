@@ -139,7 +139,9 @@ def _trace_step(
         scheme: The work of the way of spreading in the step, beside torch's own.
         recorder: Records the step.
     """
-    weights = _count_weights(recorder, scheme)
+    for _, share in recorder.layers.list_shares(scheme.find_share):
+        recorder.live.add(share, 0)  # the bytes of weights do not count among the bytes alive
+    weights = recorder.layers.count_weight_bytes(scheme.find_share)
     recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
@@ -179,13 +181,6 @@ def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
         for name, weight in model.named_parameters()
         if weight.requires_grad and id(weight) not in recorder.trained  # a scheme may have taken its gradient away
     )
-
-
-def _count_weights(recorder: RankRecorder, scheme: StepScheme) -> Counter[Purpose]:
-    """Return the bytes of a rank's weights, which do not count among the bytes alive."""
-    for _, share in recorder.layers.list_shares(scheme.find_share):
-        recorder.live.add(share, 0)
-    return recorder.layers.count_weight_bytes(scheme.find_share)
 
 
 def _count_gradients(model: nn.Module) -> int:

@@ -22,21 +22,13 @@ _KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
 
 
 class Direction(NamedTuple):
-    """The sizes of a call of one direction of a recurrent layer.
+    """The sizes of a call of one direction of a recurrent layer."""
 
-    Attributes:
-        kind: The kind of the layer, as in `recurrent.GATES`.
-        has_biases: Whether it has biases beside its matrices.
-        shape: The shape of its input: steps, samples, features.
-        out: The numbers in a step's output for each sample: as many as there are units, or the projection's size.
-        units: The hidden units.
-    """
-
-    kind: str
-    has_biases: bool
-    shape: torch.Size
-    out: int
-    units: int
+    kind: str  #: as in `recurrent.GATES`
+    has_biases: bool  #: whether it has biases beside its matrices
+    shape: torch.Size  #: of its input: steps, samples, features
+    out: int  #: the numbers in a step's output for each sample: as many as units, or the projection's size
+    units: int  #: the hidden units
 
     @property
     def positions(self) -> int:
