@@ -5,7 +5,6 @@ The process is used for nothing else: its group of processes stays, and stands f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import Purpose, RankTrace, note_idle
+from profilerkit_predict.meshes.records import RankTrace, note_idle
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible
 from ..compat.modules import read_buffers, read_parameters
