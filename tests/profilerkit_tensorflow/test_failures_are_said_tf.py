@@ -45,10 +45,10 @@ def test_a_mistake_while_the_model_is_traced_is_named_where_an_eager_run_counts(
 
 
 def test_a_mistake_in_a_run_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "running.runs", "compute_outputs")
+    plant(monkeypatch, "running.modes", "compute_outputs")
     report = profile(model(), X, metrics=["execution_time"], max_seconds=0.05, mode="eager")
     (message,) = report.status("execution_time").missing
-    assert message.startswith(SAID.format(place="running.runs"))
+    assert message.startswith(SAID.format(place="running.modes"))
 
 
 def test_a_mistake_while_layers_are_timed_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
