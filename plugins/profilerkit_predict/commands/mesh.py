@@ -11,6 +11,7 @@ import click
 
 from profilerkit.cli import USAGE, emit, fail
 from profilerkit.cli.option_values import devices, make_callback, models, parse_shapes
+from profilerkit.cli.options import TypedOption
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
 from profilerkit.process.files import write_text
 
@@ -74,12 +75,14 @@ _OF_TIMELINE = ("on", "rank", "network", "ranks_per_node")
 @click.option(
     "--execution-traces",
     "folder",
+    cls=TypedOption,
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
     help="Write what each rank does as Chakra execution traces, for ASTRA-sim.",
 )
 @click.option(
     "--timeline",
+    cls=TypedOption,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write the predicted step of a rank as a Chrome trace, for Perfetto; give --on too.",

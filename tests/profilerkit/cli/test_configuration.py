@@ -86,16 +86,21 @@ def test_the_doctor_works_with_a_wrong_configuration_and_says_what_is_wrong(writ
     assert f"[tool.profilerkit] has 'devise', {NEAREST} device, " in run("doctor").output
 
 
-#: Options that may run code or overwrite files.
+#: Options that may run code or overwrite files, beside those whose help says that they write a path.
 DANGEROUS = ("trust", "output", "model", "baseline", "update", "address")
+
+
+def is_dangerous(option: click.Option) -> bool:
+    writes = isinstance(option.type, click.Path) and "write" in (option.help or "").lower()
+    return writes or option.opts[-1].lstrip("-") in DANGEROUS
 
 
 @pytest.mark.parametrize("name", list_commands())
 def test_no_command_can_be_told_to_run_code_or_to_overwrite_files(write: Write, name: str) -> None:
     command = load_command(name)
     assert command is not None
-    options = {parameter.opts[-1].lstrip("-") for parameter in command.params if isinstance(parameter, click.Option)}
-    for option in options.intersection(DANGEROUS):
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    for option in (option.opts[-1].lstrip("-") for option in options if is_dangerous(option)):
         write(f"[tool.profilerkit.{name}]\n{option} = 'x'\n")
         with pytest.raises(click.UsageError, match=f"has '{option}', which must be given at each call: --{option}"):
             configure_command(command)
