@@ -92,9 +92,10 @@ class Configuration:
     def adapt(self, key: str, value: Any, option: click.Option) -> Any:
         """Return a value as it would be typed; a relative path is one from the file's folder on, if that exists.
 
-        An option that can be repeated takes a list. Raises `ArgumentError` for a list or a table elsewhere.
+        An option that can be repeated, or takes several values, takes a list; click counts them. Raises `ArgumentError`
+        for a list or a table elsewhere.
         """
-        if option.multiple:
+        if option.multiple or option.nargs != 1:
             return [str(single) for single in (value if isinstance(value, list) else [value])]
         if isinstance(value, (list, dict)):
             raise ArgumentError(f"{self.path}: {key} = {shown(value)} is no single value; --{key} takes one")

@@ -134,6 +134,27 @@ def test_a_value_is_read_as_if_it_were_typed(write: Write, text: str, words: str
     assert (result.exit_code, words in result.output.replace("\n", "")) == (2, True), result.output
 
 
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        ("['1', '2']", ("1", "2")),
+        ("[1, 2]", ("1", "2")),
+        ("'ab'", "Takes 2 values but 1 was given."),
+        ("[1, 2, 3]", "Takes 2 values but 3 were given."),
+    ],
+)
+def test_an_option_of_two_values_takes_a_list_of_two(write: Write, value: str, result: tuple[str, str] | str) -> None:
+    """``audit --diff`` takes two runs: a text is one value, and not its letters."""
+    write(f"[tool.profilerkit.audit]\ndiff = {value}\n")
+    command = load_command("audit")
+    assert command is not None
+    try:
+        found = command.make_context("audit", ["plan.toml"], default_map=configure_command(command)).params["diff"]
+    except click.BadParameter as error:
+        found = error.message
+    assert found == result
+
+
 def test_in_a_folder_that_was_deleted_nothing_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
