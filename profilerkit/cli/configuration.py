@@ -180,13 +180,13 @@ def _read_table(path: Path) -> dict[str, Any] | None:
 
 def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
     """Return the configuration of a table ``tool.profilerkit``, which has a table for each command."""
-    shared: dict[str, Any] = {}
     commands: dict[str, dict[str, Any]] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            commands[name] = {key.replace("_", "-"): content for key, content in value.items()}
-        else:
-            shared[name.replace("_", "-")] = value
+            commands[name] = _spell_with_dashes(path, f"tool.profilerkit.{name}", value)
+    shared = _spell_with_dashes(
+        path, "tool.profilerkit", {name: value for name, value in table.items() if name not in commands}
+    )
     configuration = Configuration(path, shared, commands)
     options = {_find_key(option): option for option in _all_shared.params}
     configuration.require_known("tool.profilerkit", shared, options)
@@ -197,6 +197,17 @@ def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
                 f"{path}: [tool.profilerkit.{name}] is named after no command; there are, nearest first: {nearest}"
             )
     return configuration
+
+
+def _spell_with_dashes(path: Path, table: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by keys with dashes; raise `ArgumentError` for a key that stands there in both spellings."""
+    spelled: dict[str, Any] = {}
+    for key, value in values.items():
+        name = key.replace("_", "-")
+        if name in spelled:
+            raise ArgumentError(f"{path}: [{table}] has {name!r} twice, once with underscores; leave one")
+        spelled[name] = value
+    return spelled
 
 
 def _find_options(command: click.Command) -> dict[str, click.Option]:
