@@ -64,17 +64,25 @@ class Configuration:
     def profile_arguments(self) -> dict[str, Any]:
         """The arguments of `profilerkit.profile` that say how a model is measured.
 
-        The arguments for times are preferences: only metrics that take them heed them. A device is part of every
-        profile.
+        They are read as if they were typed. The arguments for times are preferences: only metrics that take them heed
+        them. A device is part of every profile. Raises `ArgumentError` for a value that its option does not take.
         """
-        arguments = {
-            name.replace("-", "_"): Preference(self.shared[name])
-            for name in _MEASURING_ARGUMENTS
-            if name in self.shared
-        }
-        if "device" in self.shared:
-            arguments["device"] = self.shared["device"]
+        arguments: dict[str, Any] = {}
+        for option in _all_shared.params:
+            key = _find_key(option)
+            if key not in self.shared or key not in ("device", *_MEASURING_ARGUMENTS):
+                continue
+            value = self._read_typed(key, option)
+            arguments[option.name or key] = value if key == "device" else Preference(value)
         return arguments
+
+    def _read_typed(self, key: str, option: click.Parameter) -> Any:
+        """Return the value of a shared option as its command gets it."""
+        try:
+            typed = self.adapt(key, self.shared[key], option)
+            return option.process_value(click.Context(_all_shared), typed)
+        except click.BadParameter as error:
+            raise ArgumentError(f"{self.path}: {key} = {shown(self.shared[key])}: {error.message}") from error
 
     def require_known(self, table: str, keys: Iterable[str], options: Mapping[str, click.Parameter]) -> None:
         """Raise `ArgumentError` for a key of ``table``, such as "tool.profilerkit.check", that may not stand there."""
@@ -89,7 +97,7 @@ class Configuration:
                 f"{', '.join(by_likeness(key, allowed))}"
             )
 
-    def adapt(self, key: str, value: Any, option: click.Option) -> Any:
+    def adapt(self, key: str, value: Any, option: click.Parameter) -> Any:
         """Return a value as it would be typed; a relative path is one from the file's folder on, if that exists.
 
         An option that can be repeated, or takes several values, takes a list; click counts them. Raises `ArgumentError`

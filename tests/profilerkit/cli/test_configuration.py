@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,7 +69,10 @@ NEAREST = "which is no key; there are, nearest first:"
         ("[tool.profilerkit.profile]\noutput = 'x.md'", "has 'output', which must be given at each call: --output"),
         ("[tool.profilerkit.check]\nupdate = true", "has 'update', which must be given at each call: --update"),
         ("[tool.profilerkit.check]\nbaseline = 'evil.py:f'", "has 'baseline', which must be given at each call: "),
-        ("[tool.profilerkit]\nnum-threads = 1\nnum_threads = 2", "[tool.profilerkit] has 'num-threads' twice, once with"),
+        (
+            "[tool.profilerkit]\nnum-threads = 1\nnum_threads = 2",
+            "[tool.profilerkit] has 'num-threads' twice, once with",
+        ),
         ("[tool.profilerkit.check]\nnum_threads = 1\nnum-threads = 1", "check] has 'num-threads' twice, once with"),
         ("[tool]\nprofilerkit = 1", "tool.profilerkit is no table; write [tool.profilerkit]"),
         ("[tool.profilerkit\n", "is no TOML: "),
@@ -155,6 +159,42 @@ def test_an_option_of_two_values_takes_a_list_of_two(write: Write, value: str, r
     except click.BadParameter as error:
         found = error.message
     assert found == result
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("num-threads = '2'", "num_threads", 2),
+        ("max-seconds = '0.5'", "max_seconds", 0.5),
+        ("max-seconds = 1", "max_seconds", 1.0),
+        ("optimizer = 'adam'", "optimizer", "adam"),
+        ("device = 0", "device", "0"),
+    ],
+)
+def test_a_test_of_the_project_gets_what_a_command_gets(write: Write, line: str, name: str, value: object) -> None:
+    """The pytest fixture ``budget`` reads ``profile_arguments``."""
+    write(f"[tool.profilerkit]\n{line}\n")
+    command = load_command("profile")
+    assert command is not None
+    typed = command.make_context("profile", ["net.py:build"], default_map=configure_command(command)).params[name]
+    found = read_configuration().profile_arguments[name]
+    found = found.value if isinstance(found, Preference) else found
+    assert [(type(read), read) for read in (typed, found)] == [(type(value), value)] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("num-threads = 1.5", r"num-threads = 1\.5: '1\.5' is not a valid integer range"),
+        ("max-seconds = 0", r"max-seconds = 0: 0\.0 is not in the range x>0"),
+        ("optimizer = 'adamm'", "optimizer = 'adamm': .*adam"),
+        ("device = ['cpu']", "device = .* is no single value; --device takes one"),
+    ],
+)
+def test_a_test_of_the_project_refuses_what_a_command_refuses(write: Write, line: str, words: str) -> None:
+    path = write(f"[tool.profilerkit]\n{line}\n")
+    with pytest.raises(ArgumentError, match=f"{re.escape(str(path.resolve()))}: {words}"):
+        _ = read_configuration().profile_arguments
 
 
 def test_in_a_folder_that_was_deleted_nothing_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
