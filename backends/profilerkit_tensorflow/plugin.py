@@ -77,7 +77,12 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 def is_model_path(spec: str) -> bool:
     """Return whether a text is the path of a Keras file, which need not exist, or of the folder of a saved model."""
     path = Path(spec)
-    return path.suffix in (".keras", ".h5", ".hdf5") or (path / "saved_model.pb").is_file()
+    if path.suffix in (".keras", ".h5", ".hdf5"):
+        return True
+    try:
+        return (path / "saved_model.pb").is_file()
+    except OSError:  # the text is too long for a path, or the folder may not be entered
+        return False
 
 
 def load_path(spec: str, trust: bool = False) -> Any:

@@ -86,7 +86,11 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
     """
     accepting = list_accepting(spec)
     if not accepting:
-        raise InputError(_explain_refusal(spec))
+        try:
+            reason = _explain_refusal(spec)
+        except OSError as error:  # the text is too long for a path, or its folder may not be entered
+            reason = f"{spec!r} cannot be looked for: {error.strerror}"
+        raise InputError(reason)
     external = [offer for offer in accepting if offer.item.load not in (load_from_module, load_from_file)]
     if len(external) > 1:
         raise InputError(_explain_conflict(spec, external))

@@ -11,6 +11,7 @@ from plugin_fixtures import make_offering
 from profilerkit import BackendInfo, BackendNotFoundError, InputError, LoaderInfo, NotOfferedError, profile
 from profilerkit.backend import Backend
 from profilerkit.errors import ArgumentError
+from profilerkit.hooks.manager import list_infos
 from profilerkit.models.loaders import load_model
 from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
@@ -99,3 +100,15 @@ def test_a_backend_of_a_plugin_may_read_the_format(install: Any, tmp_path: Path)
         "a", "a-reading", backends=make_offering(BackendInfo("reading", (), kind, "my-reading", suffixes=(".pte",)))
     )
     assert find_backend(tmp_path / "net.pte").name == "reading"
+
+
+@pytest.mark.parametrize("ending", ["", ".py", "/net"])
+@pytest.mark.filterwarnings("error")  # a loader that raises is left out with a warning
+def test_a_text_that_is_too_long_for_a_path_is_no_fault_of_a_loader(ending: str) -> None:
+    with pytest.raises(InputError, match="cannot be looked for: File name too long"):
+        load_model("a" * 300 + ending)
+
+
+@pytest.mark.parametrize("spec", ["a" * 300, "a" * 300 + "/net", "a\0b"])
+def test_every_model_loader_tells_of_every_text_whether_it_takes_it(spec: str) -> None:
+    assert [offer.plugin.name for offer in list_infos(LoaderInfo) if offer.item.accepts(spec)] == []
