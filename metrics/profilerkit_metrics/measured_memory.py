@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from profilerkit import Partial, ProfilerFunction
+from profilerkit import ProfilerFunction
 from profilerkit.arguments.checks import FLAG, Check
 from profilerkit.backend import AS_IT_IS, Backend, DeviceLike, RunOptions
 from profilerkit.inputs import ModelInputs
@@ -69,9 +69,13 @@ class ComputeMeasuredMemory(ProfilerFunction):
             run_options: That of ``layer_times``.
         """
         peak = require_capability(backend, MeasuresMemory).measure_memory(model, ModelInputs.of(inputs), device)
-        if trace.failure is not None:
-            return int(peak) if not include_weights else Partial(int(peak), ("the weights, for the trace failed",))
-        measured = int(peak) + (trace.memory.weight_bytes if include_weights else 0)
-        predicted = trace.memory.peak_bytes(include_weights)
-        note = f"memory_footprint predicts {predicted:,} B, {100 * predicted / max(measured, 1):.0f} % of it"
-        return Witnessed(qualify(measured, notes=[note, note_left_out(run_options)]), getattr(peak, "runs", ()))
+        missing: list[str] = []
+        measured, prediction = int(peak), ""
+        if trace.failure is None:
+            measured += trace.memory.weight_bytes if include_weights else 0
+            predicted = trace.memory.peak_bytes(include_weights)
+            prediction = f"memory_footprint predicts {predicted:,} B, {100 * predicted / max(measured, 1):.0f} % of it"
+        elif include_weights:
+            missing.append("the weights, for the trace failed")
+        qualified = qualify(measured, missing, [prediction, note_left_out(run_options)])
+        return Witnessed(qualified, getattr(peak, "runs", ()))
