@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -76,43 +76,40 @@ def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int
             continue
         if isinstance(value, (torch.Generator, *list_state_kinds())):
             yield value
-        opened = _open(value)
-        if opened is None or visited.get(id(opened.holder), 0) >= depth:
+        holder = _find_holder(value)
+        if holder is None or visited.get(id(holder), 0) >= depth:
             continue
-        visited[id(opened.holder)] = depth
-        yield opened.holder
-        if opened.holder is value and hasattr(value, "__dict__"):  # attributes beside items or slots
+        visited[id(holder)] = depth
+        yield holder
+        if holder is value and hasattr(value, "__dict__"):  # attributes beside items or slots
             yield value.__dict__
         if depth > 1:
-            yield from list_reachable(_look_into(opened.inside), depth - 1, visited)
+            yield from list_reachable(_list_inside(value), depth - 1, visited)
 
 
-class _Opened(NamedTuple):
-    """The part of a value that may change, and the values that it leads to."""
-
-    holder: Any
-    inside: Collection[Any]
-
-
-def _open(value: Any) -> _Opened | None:
+def _find_holder(value: Any) -> Any:
     """Return the part of a value that may change; None for a value that is not followed.
 
     It is a container, the ``__dict__`` of an object, or an object with ``__slots__`` itself.
     """
     if isinstance(value, _HOLDERS):
-        return _Opened(value, value)
+        return value
     if isinstance(value, _NOT_FOLLOWED):
         return None
-    attributes = getattr(value, "__dict__", None)
-    slots = list_slots(type(value))
-    if slots:
-        filled = [content for slot in slots if (content := read_slot(slot, value)) is not EMPTY]
-        return _Opened(value, [*filled, *(attributes or {}).values()])
-    return None if attributes is None else _Opened(attributes, attributes)
+    return value if list_slots(type(value)) else getattr(value, "__dict__", None)
 
 
-def _look_into(container: Any) -> Any:
-    """Return the contents of a container (of a dict the values); nothing for a long container."""
+def _list_inside(value: Any) -> Iterable[Any]:
+    """Return the values that a value leads to: items, of a dict the values, and attributes; some have both."""
+    if type(value) in _HOLDERS:
+        return _list_items(value)
+    items = _list_items(value) if isinstance(value, _HOLDERS) else ()
+    filled = [content for slot in list_slots(type(value)) if (content := read_slot(slot, value)) is not EMPTY]
+    return [*items, *filled, *_list_items(getattr(value, "__dict__", {}))]
+
+
+def _list_items(container: Any) -> Iterable[Any]:
+    """Return the items of a container, of a dict the values; nothing for a long container."""
     if count_items(container) > _LONG:
         return ()
     content = copy_content(container)

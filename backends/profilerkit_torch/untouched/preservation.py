@@ -111,8 +111,8 @@ def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step
 
 
 def _list_slots_snapshots(inventory: Inventory) -> Iterator[SlotsSnapshot]:
-    """Yield the snapshot of each module, or object of one, whose class has ``__slots__``."""
-    owners = (*inventory.modules, *inventory.objects)
+    """Yield the snapshot of each module, or object or container of one, whose class has ``__slots__``."""
+    owners = (*inventory.modules, *inventory.objects, *inventory.containers)
     slots = {kind: list_slots(kind) for kind in set(map(type, owners))}  # of each class once: there are few
     return (SlotsSnapshot(owner, slots[type(owner)]) for owner in owners if slots[type(owner)])
 

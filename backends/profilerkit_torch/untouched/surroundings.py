@@ -150,10 +150,9 @@ class Surroundings:
         for value in list_reachable(values, _NESTED, self._reached):
             if isinstance(value, (torch.Tensor, tuple)) or not self._is_new(value):
                 continue
-            if isinstance(value, CONTAINERS):
-                if count_items(value) <= _LONG:
-                    self.holders.append(Container(value, name))
-            elif list_slots(type(value)):
+            if isinstance(value, CONTAINERS) and count_items(value) <= _LONG:
+                self.holders.append(Container(value, name))
+            if list_slots(type(value)):
                 self.holders.append(Slots(value, name))
 
     def _is_new(self, value: Any) -> bool:

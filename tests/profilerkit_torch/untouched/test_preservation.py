@@ -270,6 +270,32 @@ class Sealed:
         self.tensors = [tensor]
 
 
+class Named(list[Any]):
+    """A list with attributes."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()
+        self.inner = tensor
+
+
+class Ring(deque[Any]):
+    """A deque with attributes."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()
+        self.inner = [tensor]
+
+
+class Table(dict[str, Any]):
+    """A dict with a slot."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()
+        self.inner = tensor
+
+
 #: What a model may hold a tensor in, and how it gets it from there.
 HOLDERS: dict[str, tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]] = {
     "an attribute": (lambda tensor: tensor, lambda holder: holder),
@@ -277,6 +303,9 @@ HOLDERS: dict[str, tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Te
     "a dict": (lambda tensor: {"a": tensor}, lambda holder: holder["a"]),
     "an object": (lambda tensor: types.SimpleNamespace(inner=[tensor]), lambda holder: holder.inner[0]),
     "slots": (Sealed, lambda holder: holder.tensors[0]),
+    "an attribute of a list": (Named, lambda holder: holder.inner),
+    "an attribute of a deque": (Ring, lambda holder: holder.inner[0]),
+    "a slot of a dict": (Table, lambda holder: holder.inner),
 }
 
 
@@ -313,6 +342,22 @@ def test_a_tensor_comes_back_from_every_way_of_the_trace(holder: str, raising: i
     assert trace(model, ones(2, 4)).method == method
     assert model.get(model.holder) is tensor
     assert (tensor.tolist(), tensor._version) == ([0] * 4, 0)
+
+
+def test_slots_of_a_container_that_a_model_fills_anew_come_back() -> None:
+    def fill(self: Any, x: torch.Tensor) -> Any:
+        self.table.inner = _table.inner = x
+        return self.layer(x)
+
+    kept = torch.zeros(4)
+    model: Any = Call(fill, layer=nn.Linear(4, 4))
+    model.table = Table(kept)
+    _table.inner = kept
+    run_timing(model, ones(2, 4))
+    assert model.table.inner is _table.inner is kept
+
+
+_table = Table(torch.zeros(4))
 
 
 def observe(self: Any, x: torch.Tensor) -> Any:
