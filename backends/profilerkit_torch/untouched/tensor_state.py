@@ -159,7 +159,7 @@ def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     """Return whether a tensor has these values; False where they cannot be compared."""
     if tensor.layout in SPARSE_PARTS:  # to copy to one would give it other storage, with nothing having changed
         return _has_equal_parts(tensor, value, SPARSE_PARTS[tensor.layout])
-    if tensor.is_nested and tensor.layout is torch.strided:  # it has no shape, its samples do
+    if tensor.is_nested:  # torch compares no nested ones, but their samples
         return all(map(torch.equal, tensor.unbind(), value.unbind()))
     try:
         return torch.equal(tensor, value)

@@ -564,6 +564,67 @@ def test_sparse_buffers(run: Run) -> None:
 
 
 @pytest.mark.parametrize("run", RUNS)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("factor", [1, 2], ids=["as equal", "as twice"])
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
+def test_a_nested_tensor_comes_back(layout: torch.layout, factor: int) -> None:
+    def scale(self: Any, x: torch.Tensor) -> Any:
+        self.nested.mul_(factor)
+        return self.layer(x)
+
+    model: Any = Call(scale, layer=nn.Linear(4, 4))
+    model.nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=layout)
+    report = profile(model, ones(2, 4), metrics=["macs", "execution_time"], num_iters=2, strict=True)
+    assert report["macs"] == 2 * 4 * 4
+    assert [sample.tolist() for sample in model.nested.unbind()] == [[[1.0] * 3] * 2, [[1.0] * 3] * 4]
+
+
+_COMPLEX = torch.full((4,), 1 + 1j)
+#: Other readings of the bytes of a tensor.
+READINGS: dict[str, tuple[torch.Tensor, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "of a byte": (torch.ones(4, dtype=torch.uint8), lambda data: data.view(torch.float8_e4m3fn)),
+    "of two bytes": (torch.ones(4, dtype=torch.bfloat16), lambda data: data.view(torch.float16)),
+    "as conjugates": (_COMPLEX, torch.conj),
+    "with the other sign": (_COMPLEX.imag, lambda data: _COMPLEX.conj().imag),
+}
+
+
+@pytest.mark.parametrize("run", [run_timing, run_profile])
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_tensor_that_a_model_reads_as_other_numbers_comes_back(reading: str, run: Run) -> None:
+    values, read = READINGS[reading]
+
+    def change(self: Any, x: torch.Tensor) -> Any:
+        self.data.data = read(values)
+        return self.layer(x)
+
+    model: Any = Call(change, layer=nn.Linear(4, 4), data=nn.Buffer(values))
+    run(model, ones(2, 4))
+    assert (model.data.dtype, model.data.is_conj(), model.data.is_neg()) == (values.dtype, False, False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float8_e5m2], ids=str)
+def test_the_sign_of_zero_comes_back(dtype: torch.dtype) -> None:
+    def drop_sign(self: Any, x: torch.Tensor) -> Any:
+        self.zeros.zero_()
+        return self.layer(x)
+
+    model: Any = Call(drop_sign, layer=nn.Linear(4, 4), zeros=nn.Buffer(torch.full((4,), -0.0).to(dtype)))
+    run_timing(model, ones(2, 4))
+    assert model.zeros.float().signbit().all()
+
+
+def test_the_threads_of_torch_come_back_where_a_value_does_not() -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(RuntimeError, match="size"):
+            write_back_alone([KeptValue(torch.zeros(2), torch.zeros(3))])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_weights_made_in_inference_mode(run: Run) -> None:
     with torch.inference_mode():
         model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).train()
