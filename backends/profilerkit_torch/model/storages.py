@@ -10,7 +10,7 @@ import torch
 from ..compat.tensors import find_storage, storage_address
 from .tensors import PLAIN_TYPES
 
-__all__ = ["has_storage", "identify_elements", "read_bytes", "storage_key"]
+__all__ = ["has_storage", "identify_elements", "read_bytes", "read_form", "storage_key"]
 
 #: How many elements of a tensor that is not in one piece are read.
 _FEW = 4096
@@ -59,6 +59,12 @@ def storage_key(tensor: torch.Tensor) -> int:
 def identify_elements(tensor: torch.Tensor) -> Any:
     """Return a key that two tensors share if they are the same elements of one storage; None without a storage."""
     try:
-        return storage_address(tensor.untyped_storage()), tensor.storage_offset(), tensor.shape, tensor.stride()
+        address = storage_address(tensor.untyped_storage())
+        return address, tensor.storage_offset(), tensor.shape, tensor.stride(), read_form(tensor)
     except (NotImplementedError, RuntimeError):  # sparse tensors
         return None
+
+
+def read_form(tensor: torch.Tensor) -> tuple[torch.dtype, bool, bool]:
+    """Return how torch reads the bytes of a tensor: as which numbers, their conjugates, or with the other sign."""
+    return tensor.dtype, tensor.is_conj(), tensor.is_neg()

@@ -14,7 +14,7 @@ from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.autograd import set_version
 from ..compat.tensors import count_writes, is_view
-from ..model.storages import has_storage, identify_elements
+from ..model.storages import has_storage, identify_elements, read_form
 from ..model.stored_numbers import SPARSE_PARTS
 from ..model.tensors import have_graphs, list_with_values
 
@@ -73,7 +73,10 @@ def _restore_gradient(leaf: torch.Tensor, gradient: torch.Tensor | None, require
 
 
 def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
-    """Give tensors their data back where they were given others: ``tensor.data = ...``, ``tensor.set_(...)``."""
+    """Give tensors their data back where they were given others: ``tensor.data = ...``, ``tensor.set_(...)``.
+
+    The same bytes as numbers of another form are other data.
+    """
     changed = []
     for tensor, before in aliases:
         try:
@@ -83,6 +86,7 @@ def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
                 and tensor.stride() == before.stride()
             )
         except RuntimeError:  # sparse and other tensors without one storage or shape
+                and read_form(tensor) == read_form(before)
             is_same = False
         if not is_same and identify_elements(tensor) != identify_elements(before):
             changed.append((tensor, before))
