@@ -16,7 +16,7 @@ from ..compat.autograd import set_version
 from ..compat.tensors import count_writes, is_view
 from ..model.storages import has_storage, identify_elements, read_form
 from ..model.stored_numbers import SPARSE_PARTS
-from ..model.tensors import have_graphs, list_with_values
+from ..model.tensors import PLAIN_TYPES, have_graphs, list_with_values
 
 __all__ = [
     "KeptValue",
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _DETACH = methodcaller("detach_")
+#: Integers of so many bytes.
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
@@ -168,6 +170,9 @@ def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     try:
         return torch.equal(tensor, value)
     except RuntimeError:  # some that are packed cannot be compared
+        if tensor.is_floating_point() and type(tensor) in PLAIN_TYPES:  # 0.0 equals -0.0, but has other bits
+            bits = _BITS[tensor.element_size()]
+            tensor, value = tensor.view(bits), value.view(bits)
         return False
 
 
