@@ -57,7 +57,7 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 
 def identify_elements(tensor: torch.Tensor) -> Any:
-    """Return a key that two tensors share if they are the same elements of one storage; None without a storage."""
+    """Return a key that two tensors share if they are the same numbers of one storage; None without a storage."""
     try:
         address = storage_address(tensor.untyped_storage())
         return address, tensor.storage_offset(), tensor.shape, tensor.stride(), read_form(tensor)

@@ -86,9 +86,9 @@ def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
                 0 != tensor.data_ptr() == before.data_ptr()
                 and tensor.shape == before.shape
                 and tensor.stride() == before.stride()
+                and read_form(tensor) == read_form(before)
             )
         except RuntimeError:  # sparse and other tensors without one storage or shape
-                and read_form(tensor) == read_form(before)
             is_same = False
         if not is_same and identify_elements(tensor) != identify_elements(before):
             changed.append((tensor, before))
@@ -148,8 +148,10 @@ def write_back_alone(values: Iterable[KeptValue]) -> None:
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    write_back(kept for kept in values if kept.tensor.device.type == "cpu")
-    torch.set_num_threads(threads)
+    try:
+        write_back(kept for kept in values if kept.tensor.device.type == "cpu")
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -168,11 +170,11 @@ def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     if tensor.is_nested:  # torch compares no nested ones, but their samples
         return all(map(torch.equal, tensor.unbind(), value.unbind()))
     try:
-        return torch.equal(tensor, value)
-    except RuntimeError:  # some that are packed cannot be compared
         if tensor.is_floating_point() and type(tensor) in PLAIN_TYPES:  # 0.0 equals -0.0, but has other bits
             bits = _BITS[tensor.element_size()]
             tensor, value = tensor.view(bits), value.view(bits)
+        return torch.equal(tensor, value)
+    except RuntimeError:  # some that are packed cannot be compared
         return False
 
 

@@ -19,6 +19,7 @@ from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy
+from profilerkit_torch.untouched.tensor_state import KeptValue, write_back_alone
 
 
 class Cache:
@@ -563,7 +564,6 @@ def test_sparse_buffers(run: Run) -> None:
     assert model.edges.to_dense().tolist() == before
 
 
-@pytest.mark.parametrize("run", RUNS)
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("factor", [1, 2], ids=["as equal", "as twice"])
 @pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
@@ -625,6 +625,7 @@ def test_the_threads_of_torch_come_back_where_a_value_does_not() -> None:
         torch.set_num_threads(threads)
 
 
+@pytest.mark.parametrize("run", RUNS)
 def test_weights_made_in_inference_mode(run: Run) -> None:
     with torch.inference_mode():
         model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).train()
