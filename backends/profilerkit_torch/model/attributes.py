@@ -113,7 +113,8 @@ def _list_items(container: Any) -> Iterable[Any]:
     if count_items(container) > _LONG:
         return ()
     content = copy_content(container)
-    return content.values() if isinstance(container, dict) else content
+    items: Iterable[Any] = content.values() if isinstance(container, dict) else content
+    return items
 
 
 #: Stands for the content of a slot that is not filled.
