@@ -72,13 +72,22 @@ def make_node(
         paths: The layer of each node of the written graph.
         near: The index of the written node in whose layer it is if it covers none; None for the model itself.
     """
-    main = max(covered, key=lambda op: op.flops).node if covered else near
-    layer = "" if main is None else paths[main]
+    layer = "" if near is None else paths[near]
+    if covered:
+        layer = _find_busiest_layer(covered, paths)
     others = tuple(dict.fromkeys(path for op in covered if (path := paths[op.node]) != layer))
     inside = tuple(CalledOperator(op.operator, layer=paths[op.node]) for op in covered)
     is_free = not covered and near is not None  # the runtime has added it, to copy or convert the result of that node
     called = CalledOperator("", inside, is_free)  # the node itself has no counterpart in the trace
     return RanNode(name, operator, layer, others, called)
+
+
+def _find_busiest_layer(operators: Sequence[Executed], paths: Sequence[str]) -> str:
+    """Return the layer with most of the arithmetic of these operators; the first of several."""
+    flops: Counter[str] = Counter()
+    for op in operators:
+        flops[paths[op.node]] += op.flops
+    return max(flops, key=flops.__getitem__)
 
 
 def time_operators(ran: RanGraph) -> OperatorTimes:

@@ -60,7 +60,7 @@ def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str) -> list[Ra
 def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten, layers: Scopes) -> list[RanNode]:
     """Return the nodes of a rewritten graph with the layers and operators of the written graph that they work for.
 
-    If a node does the work of several written nodes, the written node with the most arithmetic gets the time.
+    If a node does the work of several written nodes, the layer with most of their arithmetic gets the time.
     """
     executed = list_operators(model, inputs)
     nodes, paths = [], layers.paths

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.ran_nodes import RanGraph, make_node, time_layers, time_operators
@@ -26,6 +28,20 @@ def test_a_fused_node_is_of_the_layer_with_most_arithmetic() -> None:
     assert [(op.name, op.layer) for op in FUSED.called.inside] == [("Relu", "act"), ("MatMul", "dense")]
     assert (COPY.layer, COPY.called.is_free, FUSED.called.is_free) == ("act", True, False)
     assert make_node("strange", "Reorder", [], PATHS).called.is_free is False
+
+
+@pytest.mark.parametrize(
+    ("work", "layer"),
+    [
+        ([("a", 10), ("a", 10), ("b", 15)], "a"),  # 20 of 35, though the largest operator is of "b"
+        ([("b", 15), ("a", 7), ("", 4), ("a", 7)], "b"),
+        ([("b", 15), ("", 8), ("a", 7), ("", 8)], ""),
+        ([("b", 0), ("a", 0)], "b"),
+    ],
+)
+def test_the_arithmetic_of_a_layer_is_that_of_all_its_operators(work: list[tuple[str, int]], layer: str) -> None:
+    covered = [Executed("Add", index, (), (), flops=flops) for index, (_, flops) in enumerate(work)]
+    assert make_node("fused", "Fused", covered, [path for path, _ in work]).layer == layer
 
 
 def test_operators_of_one_name_and_layer_are_one_row() -> None:
