@@ -95,14 +95,16 @@ def time_operators(ran: RanGraph) -> OperatorTimes:
     indices_by_group: dict[tuple[str, str], list[int]] = {}
     for index, node in enumerate(ran.nodes):
         indices_by_group.setdefault((node.operator, node.layer), []).append(index)
-    remarks = tuple(
-        f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
-        "runtime has fused them"
+    remarks = dict.fromkeys(
+        f"{node.operator} of {_name_layer(node.layer)} does the work of {_list_paths(node.others)} too: the runtime "
+        "has fused them"
         for node in ran.nodes
         if node.others
     )
     times = tuple(_sum_times(ran.nodes, indices) for indices in indices_by_group.values())
-    return OperatorTimes(times, {_FORWARD: tuple(ran.whole)}, {_FORWARD: frozenset(ran.layers.types)}, remarks=remarks)
+    return OperatorTimes(
+        times, {_FORWARD: tuple(ran.whole)}, {_FORWARD: frozenset(ran.layers.types)}, remarks=tuple(remarks)
+    )
 
 
 def _sum_times(nodes: Sequence[RanNode], indices: Sequence[int]) -> OperatorTime:
@@ -135,6 +137,7 @@ def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
     for path, kind in ran.layers.types.items():
         passes = zip(nothing, *seconds_by_layer[path], strict=True)
         seconds = tuple(max(sum(parts), 0.0) for parts in passes)
+        # The text of the model itself is about the whole, of which nothing is missing: other layers name fusions.
         missing = explain_fusions(path, ran.nodes) if path else ""
         count = max(calls[path], 1)  # also of a layer that no node is in
         times.append(LayerTime(path, kind, count, seconds, missing=missing))
@@ -151,6 +154,10 @@ def explain_fusions(path: str, nodes: Sequence[RanNode]) -> str:
     if hosts:
         parts.append(f"is fused into {_list_paths(hosts)}, which has the time")
     return "; ".join(parts)
+
+
+def _name_layer(path: str) -> str:
+    return f"layer {path!r}" if path else "the model itself"
 
 
 def _list_paths(paths: Iterable[str]) -> str:

@@ -52,6 +52,24 @@ def test_operators_of_one_name_and_layer_are_one_row() -> None:
     assert times.remarks == ("FullyConnected of layer 'dense' does the work of 'act' too: the runtime has fused them",)
 
 
+def test_the_model_itself_is_named_in_words_and_a_remark_stands_once() -> None:
+    """A graph may have many nodes of one kind in one layer."""
+    paths = ["", "act"]
+    swapped = [replace(PRODUCT, node=1), replace(RELU, node=0)]
+    host = replace(make_node("host", "Fused", [PRODUCT, RELU], paths), seconds=(1.0,))
+    guest = replace(make_node("guest", "Fused", swapped, paths), seconds=(2.0,))
+    ran = RanGraph([host, host, guest], (5.0,), Scopes([(ROOT,), (ROOT, Scope("act"))], {"": "Net", "act": "ReLU"}))
+    assert time_operators(ran).remarks == (
+        "Fused of the model itself does the work of 'act' too: the runtime has fused them",
+        "Fused of layer 'act' does the work of the model itself too: the runtime has fused them",
+    )
+    assert [layer.missing for layer in time_layers(ran)] == [
+        "",  # nothing is missing from the whole
+        "has the time of the model itself too, which the runtime has fused with it; is fused into the model itself, "
+        "which has the time",
+    ]
+
+
 def test_layers_add_up_to_the_whole_pass() -> None:
     times = time_layers(RAN)
     assert [(layer.path, layer.calls, layer.own_forward) for layer in times] == [
