@@ -14,7 +14,7 @@ pytest.importorskip("onnx")
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
-from onnx_graphs import BACKEND, F, make_model
+from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 from source_tree import ROOT
 
 from profilerkit import ModelInputs, profile
@@ -117,6 +117,41 @@ def test_functions_that_double_are_refused_and_not_gone_over(monkeypatch: pytest
     status = profile(model, x, metrics="flops").status("flops")
     assert status.completeness.value == "failed"
     assert "its functions call one another more than 1,000 operators in all" in str(status)
+
+
+def make_inner(inputs: int, outputs: int) -> Any:
+    """Make a graph that applies a ReLU to the outer ``x`` for each of its outputs."""
+    nodes = [helper.make_node("Relu", ["x"], [f"y{index}"]) for index in range(outputs)]
+    return make_graph(nodes, [f"a{index}" for index in range(inputs)], [f"y{index}" for index in range(outputs)])
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "words"),
+    [
+        ("If", "c", {"then_branch": (0, 1)}, "has no else_branch"),
+        ("If", "c", {"else_branch": (0, 1)}, "has no then_branch"),
+        ("If", "c", {"then_branch": (0, 1), "else_branch": (0, 2)}, "0 inputs and 2 outputs, and must have 0 and 1"),
+        ("If", "", {"then_branch": (0, 1), "else_branch": (0, 1)}, "has 0 inputs and needs 1"),
+        ("Loop", "ncx", {}, "has no body"),
+        ("Loop", "n", {"body": (1, 2)}, "has 1 inputs and needs 2"),
+        ("Loop", "ncx", {"body": (2, 2)}, "2 inputs and 2 outputs, and must have 3 and 2"),
+        ("Loop", "ncx", {"body": (3, 1)}, "3 inputs and 1 outputs, and must have 3 and 2"),
+        ("Scan", "xx", {"num_scan_inputs": 1}, "has no body"),
+        ("Scan", "xx", {"num_scan_inputs": 1, "body": (1, 1)}, "1 inputs and 1 outputs, and must have 2 and 1"),
+        ("Scan", "xx", {"num_scan_inputs": 1, "body": (2, 0)}, "2 inputs and 0 outputs, and must have 2 and 1"),
+        ("Scan", "xx", {"num_scan_inputs": 7, "body": (2, 1)}, "has 2 inputs and needs 7"),
+    ],
+)
+def test_a_node_without_the_graphs_of_the_standard_is_a_fault_of_the_file(
+    operator: str, inputs: str, attributes: dict[str, Any], words: str
+) -> None:
+    """An If has two branches with its outputs; bodies have the inputs of the node; a Loop's returns its condition."""
+    made = {name: make_inner(*value) if isinstance(value, tuple) else value for name, value in attributes.items()}
+    node = helper.make_node(operator, list(inputs), ["y"], name="odd", **made)
+    given = {"c": np.asarray(True), "n": np.asarray(2), "x": np.ones(4, F)}
+    status = profile(make_model([node], given), make_unknown(**given), metrics="flops").status("flops")
+    assert f"the {operator} 'odd'" in str(status) and words in str(status)
+    assert "the file does not follow the standard; export the model again" in str(status)
 
 
 def test_a_declared_size_of_zero_is_named() -> None:

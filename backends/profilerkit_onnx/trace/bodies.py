@@ -4,22 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 
 from ..model.nodes import list_reads
 from ..model.types import tensor_type
-from .values import Value, find_value
+from .values import UnfitError, Value, find_value
 from .walk import Visit, Walk
 
-__all__ = ["find_graph", "hold_reads", "leave_turn", "stack_turns", "walk_body"]
+__all__ = ["find_graph", "hold_reads", "leave_turn", "require_inputs", "stack_turns", "walk_body"]
 
 
-def find_graph(node: NodeProto, attribute: str) -> GraphProto:
-    """Return the graph that an attribute of a node holds."""
-    graph: GraphProto = next(entry.g for entry in node.attribute if entry.name == attribute)
+_ADVICE = "the file does not follow the standard; export the model again"
+
+
+def require_inputs(visit: Visit, least: int) -> None:
+    """Raise `UnfitError` for a node with too few inputs, as in a damaged file."""
+    if len(visit.inputs) < least:
+        raise UnfitError(f"the {_describe(visit)} has {len(visit.inputs)} inputs and needs {least}; {_ADVICE}")
+
+
+def find_graph(visit: Visit, attribute: str, inputs: int, outputs: int) -> GraphProto:
+    """Return the graph that an attribute of a node holds, with so many inputs and outputs.
+
+    Raises `UnfitError` if there is none, or if it has other numbers of them, as in a damaged file.
+    """
+    graph: GraphProto | None = next((entry.g for entry in visit.node.attribute if entry.name == attribute), None)
+    if graph is None:
+        raise UnfitError(f"the {_describe(visit)} has no {attribute}; {_ADVICE}")
+    sizes = len(graph.input), len(graph.output)
+    if sizes != (inputs, outputs):
+        raise UnfitError(
+            f"the {attribute} of the {_describe(visit)} has {sizes[0]} inputs and {sizes[1]} outputs, and must have "
+            f"{inputs} and {outputs}; {_ADVICE}"
+        )
     return graph
+
+
+def _describe(visit: Visit) -> str:
+    return f"{visit.operator} {visit.node.name!r}"
 
 
 def hold_reads(walk: Walk, visit: Visit) -> None:

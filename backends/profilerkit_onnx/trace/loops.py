@@ -19,7 +19,7 @@ from profilerkit.backend_kit.loop_turns import Turns
 
 from ..model.nodes import name_node
 from ..model.types import tensor_type
-from .bodies import find_graph, hold_reads, leave_turn, stack_turns, walk_body
+from .bodies import find_graph, hold_reads, leave_turn, require_inputs, stack_turns, walk_body
 from .counters import find_count
 from .turns import count_turns
 from .values import TurnNumber, Value
@@ -51,9 +51,11 @@ class _AnyTurn(NamedTuple):
 
 def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and the values of the first turn."""
+    require_inputs(visit, 2)
+    body = find_graph(visit, "body", len(visit.inputs), 1 + len(visit.node.output))
     hold_reads(walk, visit)
     limit, condition, *begins = visit.inputs
-    loop = _Loop(walk, visit, find_graph(visit.node, "body"), condition, begins)
+    loop = _Loop(walk, visit, body, condition, begins)
     turns, follows_inputs = loop.find_turns(limit)
     turn = loop.walk_any_turn(turns)
     if turns.most is not None and loop.never_stops(turn.goes_on):

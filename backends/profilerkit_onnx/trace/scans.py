@@ -12,7 +12,7 @@ from profilerkit.backend_kit.graph_work import Executed
 
 from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
-from .bodies import find_graph, hold_reads, leave_turn, stack_turns, walk_body
+from .bodies import find_graph, hold_reads, leave_turn, require_inputs, stack_turns, walk_body
 from .values import TurnNumber, TurnPart, UnfitError, Value
 from .walk import Visit, Walk
 
@@ -30,7 +30,10 @@ def walk_scan(walk: Walk, visit: Visit) -> list[Value]:
             f"export the model with operator set {_FIRST} or newer"
         )
     attributes = read_attributes(visit.node.attribute)
-    state_count = len(visit.inputs) - attributes["num_scan_inputs"]
+    slice_count = attributes.get("num_scan_inputs", 0)
+    require_inputs(visit, slice_count)
+    graph = find_graph(visit, "body", len(visit.inputs), len(visit.node.output))
+    state_count = len(visit.inputs) - slice_count
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
     axes = attributes.get("scan_input_axes", [0] * len(sequences))
     length = _find_length(sequences, axes)
@@ -42,7 +45,7 @@ def walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     ]
     first_states = [value and value.without_array() for value in states]
     turns = 1 if length is None else length
-    body = walk_body(walk, visit, find_graph(visit.node, "body"), [*first_states, *slices], turns)
+    body = walk_body(walk, visit, graph, [*first_states, *slices], turns)
     stacked = _stack(walk, body.outputs[state_count:], attributes, length)
     if length == 0:
         _note_end(walk, visit, (), stacked)
