@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 import torch
 from torch import nn
+from torch.autograd.function import BackwardCFunction
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.layer_operators import name_layer_operator
@@ -143,10 +144,18 @@ class TrainingRecorder(Recorder):
         super().end_layer(module, call)
         if not _has_formula(module):
             return
-        to_differentiate = read_next_node_number() > self._formulas_from.pop()
-        if to_differentiate and self.phase == "forward" and not self._covered:
+        has_nodes = read_next_node_number() > self._formulas_from.pop()
+        if has_nodes and self._is_differentiated() and not self._covered:
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
+
+    def _is_differentiated(self) -> bool:
+        """Return whether the backward pass goes through the nodes that are made now.
+
+        It goes through those of the forward pass. What is run again for its saved tensors alone makes nodes for
+        nothing; a node written in Python may go through them itself, as that of a reentrant checkpoint does.
+        """
+        return self.phase == "forward" or isinstance(find_current_node(), BackwardCFunction)
 
 
 def _has_formula(module: nn.Module) -> bool:

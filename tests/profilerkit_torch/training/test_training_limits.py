@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from tiny import BACKEND, ByValue, Call, ones, step, trace_complete_step
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from profilerkit import ModelInputs
 from profilerkit.costs import Cost
@@ -42,6 +44,25 @@ def test_a_formula_of_a_module_is_of_its_forward_pass_and_the_step_a_lower_bound
     assert found.missing == ("backward of module::Opaque (2 calls)",)
     assert found.macs == N * 16 * 2 + 2 * (1000 + 2 * N * 16)
     assert (frozen_ones.missing, frozen_ones.macs) == ((), 1000), "nothing is to be differentiated there"
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_formula_of_a_module_in_a_checkpoint_leaves_the_step_a_lower_bound(use_reentrant: bool) -> None:
+    """Each call is differentiated once: a reentrant checkpoint goes through the nodes of its second forward pass.
+
+    The other kind stops that pass before the last module is through, so that its formula is not asked again.
+    """
+    model = Call(
+        lambda self, x: checkpoint(self.block, self.first(x), use_reentrant=use_reentrant),
+        first=nn.Linear(4, 4),
+        block=nn.Sequential(Opaque(), Opaque()),
+    )
+    with scoped_costs():
+        register_module_cost(Opaque, lambda module, inputs, outputs: Cost.of_macs(1000))
+        found = step(model, ones(N, 4))
+    stopped = () if use_reentrant else ("module::Opaque (1 call)",)
+    assert sorted(found.missing) == ["backward of module::Opaque (2 calls)", *stopped]
+    assert found.macs == N * 16 * 2 + 2 * 2 * N * 16 + (4 - len(stopped)) * 1000
 
 
 @torch.library.custom_op("profilerkittest::doubled", mutates_args=())
