@@ -15,13 +15,23 @@ from ..hooks.commands import find_plugin, list_commands, load_command
 from ..hooks.manager import limit_to_own_plugins
 from ..process.clean_output import results_alone
 from ..process.containment import collect_notes, contained, describe_origin
-from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say
+from .printing import (
+    INTERRUPTED,
+    MODEL_FAILED,
+    NOT_KEPT,
+    USAGE,
+    emit,
+    fail,
+    print_warnings_in_a_line,
+    say,
+    show_traceback,
+)
 from .quiet_imports import keep_frameworks_quiet
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
-#: The object of the context at first if the process ends with the command.
-_OWN_PROCESS = "own process"
+#: Errors that tell a user what to type, and ends of a command that are no errors: they have no traceback.
+_NO_MISTAKES = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 #: How a shell learns to complete commands, options, metrics, formats and the names of models.
 _COMPLETION = """\b
@@ -48,17 +58,23 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, with standard output for its result alone, and not for the output of models and plugins."""
+        """Run the command, with standard output for its result alone, and not for the output of models and plugins.
+
+        The object of the context is whether the process ends with the command.
+        """
         try:
-            with results_alone(for_good=ctx.obj == _OWN_PROCESS):
+            with results_alone(for_good=bool(ctx.obj)):
                 return super().invoke(ctx)
         except click.BadParameter as error:
             from .configuration import name_origin
 
             raise name_origin(error) from error.__cause__
-        except MemoryError:
+        except MemoryError as error:
+            show_traceback(error)
             raise
-        except Exception:
+        except Exception as error:
+            if not isinstance(error, _NO_MISTAKES):
+                show_traceback(error)  # here, because `main` has no context that knows the options
             with contained(find_plugin(ctx.invoked_subcommand), "a command"):  # so that `main` can name the plugin
                 raise
 
@@ -120,10 +136,8 @@ def _use_own_plugins(context: click.Context, parameter: click.Parameter, value: 
     help="Ignore the plugins of other packages.",
 )
 @click.option("--traceback", "traced", is_flag=True, help="Show the Python traceback of an error.")
-@click.pass_context
-def cli(context: click.Context, traced: bool) -> None:
+def cli(traced: bool) -> None:
     """Report the cost of a neural network: parameters, size, MACs, FLOPs, memory, time."""
-    context.obj = {"traceback": traced}
 
 
 def main(arguments: list[str] | None = None) -> Any:
@@ -142,7 +156,7 @@ def main(arguments: list[str] | None = None) -> Any:
         with print_warnings_in_a_line():
             if has_own_process:
                 keep_frameworks_quiet()
-            result = cli(args=arguments, standalone_mode=False, obj=_OWN_PROCESS if has_own_process else None)
+            result = cli(args=arguments, standalone_mode=False, obj=has_own_process)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
         message = io.StringIO()

@@ -43,12 +43,17 @@ def say(text: str) -> None:
     click.echo(on_terminal(text), err=True)
 
 
+def show_traceback(error: BaseException) -> None:
+    """Print the traceback of an error on standard error if ``--traceback`` is given, and a command runs."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.find_root().params.get("traced"):
+        say("".join(traceback.format_exception(error)).rstrip())
+
+
 def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
     """Print an error on standard error, with its traceback if ``--traceback`` is given, and leave with an exit code."""
-    context = click.get_current_context(silent=True)
-    traced = bool(context and (context.find_root().obj or {}).get("traceback"))
-    if traced and error is not None:
-        say("".join(traceback.format_exception(error)).rstrip())
+    if error is not None:
+        show_traceback(error)
     say(f"Error: {message}")
     sys.exit(code)
 

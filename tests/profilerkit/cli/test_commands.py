@@ -8,11 +8,13 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from profilerkit import load
+from profilerkit import ProfilerKitError, load
 from profilerkit.cli import cli, main
+from profilerkit.hooks.commands import load_command
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -419,6 +421,31 @@ def test_where_an_error_came_from_is_said_on_request(models: str, capsys: pytest
             main([*flags, "profile", f"{models}:Fails", *STATIC])
         assert caught.value.code == 3
         assert ("Traceback" in capsys.readouterr().err) is shown
+
+
+@pytest.mark.parametrize(
+    ("error", "has_place"),
+    [
+        (MemoryError(), True),
+        (KeyError("x"), True),
+        (OSError(30, "Read-only file system", "zoo.db"), True),
+        (ProfilerKitError("odd"), True),
+        (click.UsageError("type something else"), False),
+    ],
+)
+def test_where_any_error_of_a_command_came_from_is_said_on_request(
+    error: Exception, has_place: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def raise_error(**options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(load_command("list"), "callback", raise_error)
+    for flags, is_traced in (([], False), (["--traceback"], has_place)):
+        with pytest.raises(SystemExit):
+            main([*flags, "list"])
+        said = capsys.readouterr().err
+        assert said.count("in raise_error") == is_traced
+        assert "Error: " in said
 
 
 @pytest.mark.heavy
