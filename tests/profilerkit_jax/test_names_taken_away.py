@@ -27,8 +27,8 @@ SAMPLE = (PATHS[0], ATTRIBUTES[0], "scan:jaxpr", "dot_general:dimension_numbers"
 OF_KERAS = ("_flatten_layers", "_trainable_variables", "_non_trainable_variables", "_seed_generators", "_value")
 #: Primitives that no model here has: those of GPUs, of several devices, and rare ones.
 NOT_READ = {
-    *("dot_product_attention_fwd", "dot_product_attention_fwd_wrapper", "shard_map"),
-    *("ormqr", "select_and_gather_add", "symmetric_product"),
+    *(f"dot_product_attention_{way}{wrapper}" for way in ("fwd", "bwd") for wrapper in ("", "_wrapper")),
+    *("shard_map", "ormqr", "select_and_gather_add", "symmetric_product"),
 }
 
 
