@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -49,8 +49,8 @@ class TrainingRecorder(Recorder):
         self._peak = StepPeak(self.live)
         #: The bytes alive after the step.
         self._left_bytes: int | None = None
-        #: Returns the cost of the operator that is recorded, if its own formula does not.
-        self._price: Callable[[OpRecord, Any], Cost] | None = None
+        #: To how many scores torch adds a mask that costs nothing; None outside of such attention.
+        self._free_scores: int | None = None
         self._node_memory = NodeMemory(self.live, self.operators)
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
@@ -66,15 +66,11 @@ class TrainingRecorder(Recorder):
     @contextmanager
     def leave_out_mask(self, scores: int) -> Iterator[None]:
         """Record attention without the addition of its mask to so many scores."""
-
-        def price(operator: OpRecord, result: Any) -> Cost:
-            return without_mask(operator.operator, Cost(operator.macs, operator.flops), scores)
-
-        self._price = price
+        self._free_scores = scores
         try:
             yield
         finally:
-            self._price = None
+            self._free_scores = None
 
     def hold(self, like: torch.Tensor, elements: int) -> torch.Tensor:
         """Return a tensor of so many elements and the dtype of another tensor; its bytes live as long as it does."""
@@ -103,29 +99,35 @@ class TrainingRecorder(Recorder):
         """Record the operator for the layer that it belongs to."""
         if func is _DETACH:  # autograd detaches the tensors that it saves: no work
             return self._run_view(OperatorCall(func, args, kwargs or {}))
-        layers = self.layers
-        node = find_current_node() if self.phase == "backward" and layers.is_idle else None
+        node = self._find_node()
         if node is None:
             self._node_memory.leave()
             return super()._dispatch(func, args, kwargs)
         if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
             return self._run_view(OperatorCall(_DETACH, args, {}))  # as torch without a mode: a sparse gradient
-        outer_price = self._price
-        if is_gradient_product(func, args, node):
-            self._price = lambda operator, result: price_gradient_product(args, result)
         func = self._node_memory.begin_operator(node, func, args)
-        try:
-            with layers.work_for(*layers.find_maker(node)):
-                return super()._dispatch(func, args, kwargs)
-        finally:
-            self._price = outer_price
+        with self.layers.work_for(*self.layers.find_maker(node)):
+            return super()._dispatch(func, args, kwargs)
+
+    def _find_node(self) -> Any:
+        """Return the node of the backward pass that runs; None in the forward pass, and in a layer that runs again."""
+        return find_current_node() if self.phase == "backward" and self.layers.is_idle else None
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
-        if self._price is not None:
-            cost = self._price(plan.operator, result)
+        cost = self._price(plan.operator, call, result)
+        if cost is not None:
             operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
             plan = msgspec.structs.replace(plan, operator=operator)
         super()._record_run(plan, result, call, reads)
+
+    def _price(self, operator: OpRecord, call: OperatorCall, result: Any) -> Cost | None:
+        """Return the cost of an operator that its own formula does not tell; None for all others."""
+        node = self._find_node()
+        if node is not None and is_gradient_product(call.func, call.args, node):
+            return price_gradient_product(call.args, result)
+        if self._free_scores is not None:
+            return without_mask(operator.operator, Cost(operator.macs, operator.flops), self._free_scores)
+        return None
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         super()._record(operator, reads, bytes_inside)
