@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from copy import copy
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -437,7 +438,7 @@ def test_where_any_error_of_a_command_came_from_is_said_on_request(
     error: Exception, has_place: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def raise_error(**options: object) -> None:
-        raise error
+        raise copy(error)  # an error keeps the places where it was raised before
 
     monkeypatch.setattr(load_command("list"), "callback", raise_error)
     for flags, is_traced in (([], False), (["--traceback"], has_place)):
