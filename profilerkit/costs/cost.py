@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Generic, NamedTuple, ParamSpec, TypeAlias
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
 
 from .numbers import constants
 
@@ -27,6 +27,11 @@ class Cost(NamedTuple):
         """
         return cls(macs * constants.MACS, (constants.MULTIPLY + constants.ADD) * macs + further_flops)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it has counts, and is not computed from `UNCOUNTED`."""
+        return not all(isinstance(number, float) and math.isnan(number) for number in self)
+
     def plus(self, other: Cost) -> Cost:
         """Return the cost of both."""
         return Cost(self.macs + other.macs, self.flops + other.flops)
@@ -36,8 +41,10 @@ class Cost(NamedTuple):
         return Cost(self.macs * count, self.flops * count)
 
 
+_NOT_A_NUMBER: Any = math.nan
 #: A formula returns this if the arguments of a call do not determine its cost: the call is reported as not counted.
-UNCOUNTED = Cost(0, 0)
+#: So is a call with a cost that is computed from it: any arithmetic with "not a number" gives that again.
+UNCOUNTED = Cost(_NOT_A_NUMBER, _NOT_A_NUMBER)
 
 
 class Shape(tuple[int, ...]):

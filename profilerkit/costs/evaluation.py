@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import CostFormulaError
 from ..process.containment import describe_origin, plugin_error_text
-from .cost import UNCOUNTED, Cost
+from .cost import Cost
 from .numbers import Numbers, complex_is_counted
 
 __all__ = ["apply_formula", "describe_fault", "evaluate_formula"]
@@ -22,7 +22,7 @@ def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: An
         finally:
             complex_is_counted.reset(token)
     cost = formula(*arguments)
-    if numbers is Numbers.INTEGER and isinstance(cost, Cost) and cost is not UNCOUNTED:
+    if numbers is Numbers.INTEGER and isinstance(cost, Cost):
         return Cost.of_macs(cost.macs)
     return cost
 
@@ -33,8 +33,8 @@ def evaluate_formula(
     shown_call: Callable[[], str],
     numbers: Numbers = Numbers.REAL,
     may_raise: tuple[type[Exception], ...] = (),
-) -> Cost:
-    """Return the cost by a formula for an operator on a kind of numbers.
+) -> Cost | None:
+    """Return the cost by a formula for an operator on a kind of numbers; None if the cost is not counted.
 
     Raises `CostFormulaError` if the formula does not return a `Cost` of counts, or raises an error.
     """
@@ -50,6 +50,8 @@ def evaluate_formula(
             f"the cost formula of {what} raised {plugin_error_text(error)}; "
             f"it was called with {shown_call()}{blame and f'; {blame}'}"
         ) from error
+    if isinstance(cost, Cost) and not cost.is_counted:
+        return None
     fault = describe_fault(cost)
     if fault:
         raise CostFormulaError(f"the cost formula of {what} {fault}")

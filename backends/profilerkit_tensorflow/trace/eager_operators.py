@@ -84,8 +84,7 @@ class EagerOperators:
             elif layer_cost.call not in counted:
                 counted.add(layer_cost.call)
                 self._keep(make_layer_operator(layer_cost, times=1), ran.live_bytes)
-            if ran.executed.missing:
-                self.uncounted[ran.executed.missing] += 1
+        self.uncounted.update(executed.missing for executed in self.executed if executed.missing)
         self._patterns.apply()
 
     def _keep(self, executed: Executed, live_bytes: int) -> None:

@@ -113,11 +113,25 @@ def _evaluate(
 
     def call_formula() -> Cost:
         cost = formula(layer, inputs, outputs, training)
-        return UNCOUNTED if cost is None else cost
+        if cost is None:
+            raise _LeftToOperators
+        return cost
 
     what = f"layer {type(layer).__name__}"
-    cost = evaluate_formula(what, call_formula, lambda: f"inputs={inputs!r} and outputs={outputs!r}")
-    return None if cost is UNCOUNTED else cost
+    try:
+        cost = evaluate_formula(
+            what,
+            call_formula,
+            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
+            may_raise=(_LeftToOperators,),
+        )
+    except _LeftToOperators:
+        return None
+    return UNCOUNTED if cost is None else cost
+
+
+class _LeftToOperators(Exception):
+    """The formula of a layer returned None."""
 
 
 def _list_infos(structure: Any) -> tuple[TensorInfo, ...]:

@@ -80,8 +80,13 @@ def price(done: Executed, call: OpCall) -> None:
 
 def make_layer_operator(layer: LayerCost, times: int, is_backward: bool = False) -> Executed:
     """Return the operator that stands for a whole call of a layer among the others."""
-    name, (macs, flops) = name_layer_operator("layer", layer.call.layer_type), layer.cost.times(times)
-    return Executed(name, name, (), (), times, layer.call, macs, flops, is_backward=is_backward)
+    name = name_layer_operator("layer", layer.call.layer_type)
+    executed = Executed(name, name, (), (), times, layer.call, is_backward=is_backward)
+    if layer.cost.is_counted:
+        executed.macs, executed.flops = layer.cost.times(times)
+    else:
+        executed.missing = name
+    return executed
 
 
 # Sparse products that TensorFlow writes with rows ---------------------------------------------------------------------

@@ -18,7 +18,7 @@ from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, cons
 from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_schema
 from .argument_names import name_arguments
 from .elementwise import count_operations
-from .registry import COSTS, UNCOUNTED, find_formula, is_free
+from .registry import COSTS, find_formula, is_free
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
 __all__ = ["Kind", "classify", "list_outputs", "op_cost"]
@@ -70,14 +70,14 @@ def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, resul
     for call in split_samples(whole):
         args, named = name_arguments(formula, func, call.args, call.kwargs)
         cost = _price_call(schema_name(func), formula, ShapedCall(args, named, call.out), numbers)
-        if cost is UNCOUNTED:
+        if cost is None:
             return None
         total = total.plus(cost)
     return total
 
 
-def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers) -> Cost:
-    """Return the result of a formula; raises `CostFormulaError`, with the call, if the formula fails."""
+def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers) -> Cost | None:
+    """Return the result of a formula, None if the call is not counted; raises `CostFormulaError` if it fails."""
     args, kwargs, out = call
     return evaluate_formula(
         name,

@@ -245,4 +245,7 @@ class PassRecord(OperatorRecord, LayerListener):
             lambda: formula(module, inputs, outputs),
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
-        self._record(OpRecord(operator, "", 0, *cost, 0, 0, call.record.outputs))
+        missing = "" if cost is not None else operator
+        if missing:
+            self.miss(missing)
+        self._record(OpRecord(operator, "", 0, *(cost or Cost(0, 0)), 0, 0, call.record.outputs, missing=missing))

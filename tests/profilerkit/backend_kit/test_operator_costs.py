@@ -11,7 +11,7 @@ import pytest
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts
-from profilerkit.costs import CallForm, Cost, CostRegistry, Shape, convention, elementwise, reduction
+from profilerkit.costs import UNCOUNTED, CallForm, Cost, CostRegistry, Shape, convention, elementwise, reduction
 
 MATRIX, SCALAR = Shape((2, 3)), Shape()
 
@@ -161,3 +161,11 @@ def test_shapes_are_a_sequence_whose_unknown_ones_cannot_be_read() -> None:
     for index in (1, slice(0, 2)):
         with pytest.raises(UnknownShapeError):
             shapes[index]
+
+
+def test_a_formula_may_say_that_a_call_is_not_counted(operators: OperatorCosts) -> None:
+    """Every backend with such operators asks here: JAX, ONNX, TensorFlow, LiteRT and OpenVINO."""
+    operators.register("dot", lambda call: UNCOUNTED.plus(Cost(1, 2)))
+    for dtype in ("float32", "complex64", "int32"):
+        assert operators.cost(call("dot", MATRIX, dtype=dtype)) is None
+        assert operators.price(call("dot", MATRIX, dtype=dtype)).missing == "dot"
