@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.restoring import restored
+from profilerkit.process.restoring import for_each, restored
 
 from ..compat.modes import unseen_by_functions
 from ..compat.tensors import find_storage, storage_address
@@ -76,8 +76,7 @@ class UntrackedTensors:
                 self._others.add(tensor, 0)
 
     def _restore_gradients(self) -> None:
-        for tensor, gradient in self._leaves.values():
-            tensor.grad = gradient
+        for_each(_set_gradient, self._leaves.values())
 
     def meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
         """Report a tensor that no recorded operator made, unless it may be a constant.
@@ -120,6 +119,10 @@ class UntrackedTensors:
         if self._threads.were_started:
             return True
         return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
+
+
+def _set_gradient(tensor: torch.Tensor, gradient: torch.Tensor | None) -> None:
+    tensor.grad = gradient
 
 
 def find_key(tensor: torch.Tensor) -> int:

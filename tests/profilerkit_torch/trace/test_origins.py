@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -607,6 +608,22 @@ def test_weights_outside_the_model_keep_their_gradients(is_real: bool) -> None:
     assert (count > 3 * PRODUCT, missing) == (True, ())
     assert [weight.grad for layer in outside for weight in layer.parameters()] == [None, None, kept, None]
     assert torch.equal(kept, torch.ones(8, 8))
+
+
+def test_a_gradient_that_cannot_be_put_back_keeps_no_other_one() -> None:
+    grown, kept = (nn.Parameter(torch.ones(8)) for _ in range(2))
+    grown.grad, kept.grad = torch.ones(8), torch.full((8,), 5.0)
+    before = kept.grad
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        result = model.fc(x) + grown[:8] + kept
+        grown.data = torch.cat([grown.data.detach(), torch.ones(1)])  # a gradient of 8 does not fit it
+        return result
+
+    with suppress(Exception):
+        count_run(run)
+    assert grown.shape != (8,)
+    assert kept.grad is before
 
 
 async def awaited(model: Any, x: torch.Tensor) -> Any:
