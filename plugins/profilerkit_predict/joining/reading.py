@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ class ProfileFile:
     Attributes:
         path: The file.
         kind: The framework of its profiler: "torch", "onnxruntime" or "xla".
-        events: Its events, unchanged from the JSON; times are in microseconds.
+        events: Its events, unchanged from the JSON, without what can be none; times are in microseconds.
         header: The other fields of the JSON.
     """
 
@@ -65,10 +66,9 @@ class ProfileFile:
             )
 
     def list_timed(self) -> Iterator[Event]:
-        """Yield the events that have a begin and a duration, both finite numbers, and a name."""
+        """Yield the events that have a name, and a begin and a duration that a float can hold; no duration below 0."""
         for event in self.events:
-            times: list[Any] = [event.get("ts"), event.get("dur")]
-            are_times = all(type(value) in (int, float) and abs(value) < float("inf") for value in times)
+            are_times = _is_time(event.get("ts")) and _is_time(event.get("dur")) and event["dur"] >= 0
             if event.get("ph") == "X" and isinstance(event.get("name"), str) and are_times:
                 yield event
 
@@ -92,7 +92,7 @@ def read_profile(path: str | PathLike[str]) -> ProfileFile:
             f"{file} holds JSON, but no events; give a profile of torch.profiler (export_chrome_trace), of onnxruntime "
             "(enable_profiling) or of jax.profiler.trace"
         )
-    kept = tuple(event for event in events if isinstance(event, dict))
+    kept = tuple(event for event in events if _is_event(event))
     kind = _find_kind(kept, header)
     if kind is None:
         names = ", ".join(sorted({str(event.get("cat")) for event in kept})[:5]) or "none"
@@ -137,6 +137,19 @@ def _parse(file: Path) -> Any:
         raise ProfileFileError(
             f"{file} is no JSON, or cut off: {error}; write the profile again, and wait until its writer is done"
         ) from error
+
+
+def _is_event(value: Any) -> bool:
+    """Return whether a value is an object with arguments by name, and a process and a thread that are numbers or texts."""
+    return (
+        isinstance(value, dict)
+        and (value.get("args") is None or isinstance(value["args"], dict))
+        and not any(isinstance(value.get(key), (dict, list)) for key in ("pid", "tid"))
+    )
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _find_kind(events: tuple[Event, ...], header: Mapping[str, Any]) -> str | None:

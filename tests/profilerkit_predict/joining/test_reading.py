@@ -55,9 +55,20 @@ def test_the_folder_of_jax(tmp_path: Path) -> None:
 def test_events_without_times_are_left_out(tmp_path: Path) -> None:
     event = TORCH["traceEvents"][0]  # type: ignore[index]
     odd = [{**event, "ts": "1"}, {**event, "dur": None}, {**event, "ts": True}, {**event, "name": 3}, 5]
+    odd += [{**event, "ts": 10**400}, {**event, "ts": -(10**400)}, {**event, "dur": 10**400}, {**event, "dur": -1}]
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"traceEvents": [event, *odd]}).replace("null", "Infinity"))
     assert [region["name"] for region in read_profile(file).list_timed()] == ["aten::mm"]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"args": ["name"]}, {"args": "name"}, {"args": 1}, {"pid": [1]}, {"tid": {}}], ids=str
+)
+def test_what_can_be_no_event_is_left_out(tmp_path: Path, damage: Any) -> None:
+    named = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}}
+    whole = [named, *XLA["traceEvents"]]
+    read = read_profile(save(tmp_path / "a.json", {"traceEvents": [{**event, **damage} for event in whole] + whole}))
+    assert read.events == tuple(whole)
 
 
 @pytest.mark.parametrize(
