@@ -52,6 +52,9 @@ def test_an_error_that_nobody_expects_has_not_the_code_of_a_budget(
 ) -> None:
     for error, message in (
         (OSError(30, "Read-only file system", "zoo.db"), "Error: zoo.db: Read-only file system"),
+        (OSError(28, "No space left on device"), "Error: No space left on device"),
+        (OSError("odd"), "Error: odd"),
+        (ConnectionRefusedError(), "Error: ConnectionRefusedError"),
         (MemoryError(), "Error: this process is out of memory"),
         (MemoryError("of 3 GiB"), "Error: this process is out of memory: of 3 GiB"),
         (KeyError("x"), "Error: KeyError: 'x'; this is a mistake of profilerkit or a plugin; --traceback shows where"),
