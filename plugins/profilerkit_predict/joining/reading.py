@@ -140,7 +140,7 @@ def _parse(file: Path) -> Any:
 
 
 def _is_event(value: Any) -> bool:
-    """Return whether a value is an object with arguments by name, and a process and a thread that are numbers or texts."""
+    """Return whether a value is an object with arguments by name; its process and thread are numbers or texts."""
     return (
         isinstance(value, dict)
         and (value.get("args") is None or isinstance(value["args"], dict))
