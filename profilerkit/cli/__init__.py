@@ -171,8 +171,8 @@ def main(arguments: list[str] | None = None) -> Any:
             say(f"{note[:1].upper()}{note[1:]}.")
         sys.exit(INTERRUPTED)
     except OSError as error:
-        place = "" if error.filename is None else f"{error.filename}: "
-        fail(f"{place}{error.strerror or str(error) or type(error).__name__}", MODEL_FAILED, error)
+        where = "" if error.filename is None else f"{error.filename}: "
+        fail(f"{where}{error.strerror or str(error) or type(error).__name__}", MODEL_FAILED, error)
     except MemoryError as error:
         fail(f"this process is out of memory{f': {error}' if str(error) else ''}", MODEL_FAILED, error)
     except Exception as error:
