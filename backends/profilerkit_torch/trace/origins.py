@@ -89,8 +89,7 @@ class Origins:
             return
         if tensor.numel() > 1 and not self._exposed.has_numbers:
             self._exposed.has_numbers = True
-            if not self.untracked.has_values:  # otherwise all earlier tensors are known from the start
-                self.untracked.know_all()
+            self.untracked.know_earlier()
         entry = self._live.by_storage.get(find_key(tensor))
         if entry is None or copied:
             return

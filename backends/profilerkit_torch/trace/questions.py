@@ -156,15 +156,12 @@ class Questions(PassMode):
 
     def _index(self, call: Call) -> Any:
         """Index a tensor; where an index has sequences, torch makes tensors of them that no operator shows."""
-        index, untracked = call.args[1], self._recorder.origins.untracked
+        index = call.args[1]
         parts = index if type(index) is tuple else (index,)
         if all(type(part) in _PLAIN_INDICES for part in parts):
             return call.run()
-        untracked.is_indexing = True
-        try:
+        with self._recorder.origins.untracked.accept_indices():
             return call.run()
-        finally:
-            untracked.is_indexing = False
 
     # Calls that need autograd: another kind of pass follows -----------------------------------------------------------
 

@@ -146,7 +146,6 @@ class RecordedPass:
         recorder.model_device = self.inventory.device
         recorder.fuses_on = self._fuses_on
         recorder.below_autograd = self._kind.grad_mode is below_autograd
-        recorder.origins.untracked.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
         leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
         recorder.device = find_common_device([*self.inventory.tensors, *leaves])
         if self._kind.knows_kernels:
@@ -171,9 +170,10 @@ class RecordedPass:
     @contextmanager
     def _watch(self, recorder: Recorder) -> Iterator[None]:
         """Have all be active by which a pass is seen; the recorder comes last, so that it sees each operator first."""
+        objects_have_values = any(tensor.is_floating_point() for tensor in self._objects.tensors)
         with (
             _without_warnings(),
-            recorder.origins.untracked.follow(),
+            recorder.origins.untracked.follow(objects_have_values=objects_have_values),
             count_missing_replays(recorder),
             self._kind.grad_mode(),
             self._guard if recorder.guard is None else nullcontext(),

@@ -30,11 +30,6 @@ class UntrackedTensors:
         exposed: The memory that has left torch.
         stands_in: Whether a tensor has no values of its own; None in a real run, where all have values.
         report: Called once for each tensor of unknown origin.
-
-    Attributes:
-        has_values: Whether tensors of the model or of its inputs have values: in a real run, and if objects among the
-            inputs hold tensors, which have no stand-ins.
-        is_indexing: Whether torch itself is making tensors now, from the sequences in an index.
     """
 
     def __init__(
@@ -48,29 +43,46 @@ class UntrackedTensors:
         self._exposed = exposed
         self._stands_in = stands_in or (lambda tensor: False)
         self._report = report
-        self.has_values: bool = stands_in is None
-        self.is_indexing = False
+        #: Whether tensors of the model or of its inputs have values.
+        self._has_values = stands_in is None
+        #: Whether torch itself is making tensors now, from the sequences in an index.
+        self._is_indexing = False
         self._threads = OtherThreads()
         #: Tensors with values from before the pass, and tensors that were judged already.
         self._others = LiveBytes()
+        self._knows_earlier = False
         #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
         self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
     @contextmanager
-    def follow(self) -> Iterator[None]:
+    def follow(self, *, objects_have_values: bool) -> Iterator[None]:
         """Note the threads that are started; if tensors have values, note all tensors from before the pass.
 
-        Leaves of the graph that are no weights of the model get their gradients back at the end.
+        ``objects_have_values`` says whether objects among the inputs hold tensors, which have no stand-ins. Leaves of
+        the graph that are no weights of the model get their gradients back at the end.
         """
-        if self.has_values:
-            self.know_all()
-        if self.has_values or threading.active_count() > 1:
+        self._has_values |= objects_have_values
+        if self._has_values:
+            self.know_earlier()
+        if self._has_values or threading.active_count() > 1:
             self._threads.begin_counting()
         with restored(self._restore_gradients, in_child=False), self._threads.follow():
             yield
 
-    def know_all(self) -> None:
-        """Note all existing tensors: a tensor from before the pass is no result of it."""
+    @contextmanager
+    def accept_indices(self) -> Iterator[None]:
+        """Accept the integers that torch makes inside, from the sequences in an index."""
+        outside, self._is_indexing = self._is_indexing, True
+        try:
+            yield
+        finally:
+            self._is_indexing = outside
+
+    def know_earlier(self) -> None:
+        """Note all existing tensors, in the first call: a tensor from before that is no result of other work."""
+        if self._knows_earlier:
+            return
+        self._knows_earlier = True
         with frozen_objects_found(), unseen_by_functions():
             for tensor in tensors_alive():
                 self._others.add(tensor, 0)
@@ -95,7 +107,7 @@ class UntrackedTensors:
         if not tensor.numel():
             return
         self._live.add(tensor, 0)
-        if not is_lifted and (has_floats(tensor) or not self.is_indexing):
+        if not is_lifted and (has_floats(tensor) or not self._is_indexing):
             self._report()
 
     def _take_gradient(self, leaf: torch.Tensor) -> None:
@@ -118,7 +130,7 @@ class UntrackedTensors:
             return self._exposed.is_foreign(_read_address(tensor))
         if self._threads.were_started:
             return True
-        return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
+        return not is_lifted and self._threads.have_run(if_unknown=self._has_values)
 
 
 def _set_gradient(tensor: torch.Tensor, gradient: torch.Tensor | None) -> None:

@@ -137,8 +137,8 @@ class TrainingPass(InferencePass):
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.stands_in:
-                    recorder.origins.untracked.is_indexing = True
-                    loss.backward(start)
+                    with recorder.origins.untracked.accept_indices():
+                        loss.backward(start)
                 else:
                     run_backward(loss, start)
         recorder.origins.check_results([parameter.grad for _, parameter in trained])
