@@ -17,7 +17,7 @@ from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.process.restoring import restored
 
-from ..compat.functions import convert, make_twin
+from ..compat.functions import convert, convert_arguments, make_twin
 from ..model.calls import call_model, check_outputs, takes_training
 from ..model.kinds import is_function
 from ..model.weights import list_trainable_variables
@@ -117,6 +117,7 @@ def functions_traced_anew() -> Iterator[None]:
         if twin is None:
             return original(self, *args, **kwargs)
         twins[id(twin)] = twin
+        args, kwargs = convert_arguments(self, args, kwargs)
         return original(twin, *args, **kwargs)
 
     with replace_attribute(function_class, "__call__", __call__):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
@@ -43,6 +45,37 @@ def test_functions_of_open_signatures() -> None:
     assert macs(model, ones(2, 5, 3)) == OPEN_MACS
     assert macs(lambda x: -model(x), ones(2, 5, 3)) == OPEN_MACS
     assert macs(model.__call__.get_concrete_function(), ones(2, 5, 3)) == OPEN_MACS
+
+
+ROW = [[1.0, 2.0, 3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda function: function(ROW, {"scale": 2}),
+        lambda function: function(x=ROW, other={"scale": 2}),
+        lambda function: function(np.array(ROW, "int64"), other={"scale": np.int64(2)}),
+        lambda function: function(tf.constant(ROW), {"scale": tf.constant(2.0)}),
+    ],
+    ids=["lists and numbers", "by name", "integers of numpy", "tensors"],
+)
+@pytest.mark.parametrize("is_method", [False, True], ids=["function", "method"])
+def test_a_signature_makes_tensors_of_arguments(call: Callable[[Any], Any], is_method: bool) -> None:
+    """A product of (1, 4) and (4, 4), and a multiplication of its 4 elements, on floats whatever is given."""
+    signature = [tf.TensorSpec([None, 4]), {"scale": tf.TensorSpec([])}]
+
+    def scaled(x: Any, other: Any) -> Any:
+        assert x.shape == (1, 4)
+        assert other["scale"].dtype == tf.float32
+        return x @ ones(4, 4) * other["scale"]
+
+    class Holder(tf.Module):  # type: ignore[misc]
+        method = tf.function(lambda self, x, other: scaled(x, other), input_signature=signature)
+
+    function = Holder().method if is_method else tf.function(scaled, input_signature=signature)
+    found = trace_complete(lambda x: x + call(function), ones(1, 4))
+    assert (found.macs, found.flops) == (16, 2 * 16 + 4 + 4)
 
 
 def test_saved_models_get_the_shapes_of_their_caller(tmp_path: Path) -> None:
