@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch._dynamo  # the pass that imports it first is repeated: tests that count calls would depend on their order
 from tiny import BACKEND, Call, ones, trace
 from torch import nn
 
