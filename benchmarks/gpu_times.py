@@ -191,7 +191,7 @@ def _layers(name: str, model: Any, inputs: tuple[Any, ...], where: Where) -> Ite
     yield Result(STEP, name, "pass with layers timed", watched, plain, "the plain pass", "s")
     report: Any = profile(model, ModelInputs(*inputs), metrics=["layer_times"], passes=2 if where.is_small else 20)
     table = report["layer_times"]
-    together = sum(row["own_forward_seconds"] for row in table)
+    together = sum(row["own_forward_seconds"] or 0 for row in table)
     whole = next(row["forward_seconds"] for row in table if not row["path"])
     yield Result(
         STEP,

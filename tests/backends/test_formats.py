@@ -197,6 +197,7 @@ def test_a_file_of_litert_stores_the_zeros_around_an_image_and_axes(folded: Expo
 def test_the_example_prints_one_comparison_and_writes_its_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")  # which the example sets for its process
     for package in ("tensorflow", "openvino", "ai_edge_litert"):
         pytest.importorskip(package)
     compared = formats.compare_forms
