@@ -21,7 +21,7 @@ from ..compat.modules import (
 )
 from .inventory import Inventory
 from .modules import list_modules
-from .stored_numbers import count_stored_bytes
+from .storages import count_stored_bytes
 from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flattened
 
 __all__ = ["count_bucket_bytes", "is_in_group", "rank_share"]

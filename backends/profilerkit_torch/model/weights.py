@@ -15,7 +15,7 @@ from profilerkit.trace.records import WeightRecord
 
 from ..compat.tensors import storage_address
 from ..costs.shapes import replace_by_shapes
-from .stored_numbers import count_numbers, count_stored_bytes
+from .storages import count_numbers, count_stored_bytes
 from .tensors import PLAIN_TYPES
 
 __all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "weight_record"]

@@ -14,8 +14,7 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.observed_runs import MeasuredPeak
 
-from ..model.storages import has_storage
-from ..model.stored_numbers import count_stored_bytes
+from ..model.storages import count_stored_bytes, has_storage
 from ..trace.live_bytes import LiveBytes
 from ..trace.viewed_bytes import list_viewed_bytes
 from ..untouched.caller_context import apart

@@ -17,7 +17,7 @@ from ..compat.tensors import FLOAT4
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import holds_keras, list_reported_weights
 from ..model.modules import find_mirrors, list_modules
-from ..model.stored_numbers import count_numbers
+from ..model.storages import count_numbers
 from ..model.tensors import PLAIN_TYPES, is_wrapper_class
 from ..model.weights import Elements, identify_weight
 from ..untouched.caller_context import apart

@@ -15,7 +15,7 @@ import torch
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import find_operator
 from ..costs.shapes import has_floats
-from ..model.stored_numbers import count_stored_bytes
+from ..model.storages import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
 from .kernel_outputs import find_channels_last
 from .row_sums import count_row_sum_bytes, is_sum_over_rows

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from ..compat.tensors import find_storage, storage_address
-from ..model.storages import storage_key
-from ..model.stored_numbers import list_parts
+from ..model.storages import list_parts, storage_key
 from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["INPUT", "LiveBytes", "select_makers"]

@@ -16,7 +16,7 @@ from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..compat.autograd import find_current_node
 from ..costs import module_cost
-from ..model.stored_numbers import count_stored_bytes
+from ..model.storages import count_stored_bytes
 from .excerpts import Stretch, measure_spread
 from .fused_layers import find_fused_bytes, may_be_fused, packs_samples
 from .keras_corrections import TrialSteps, take_off_masks

@@ -17,8 +17,7 @@ from ..compat.operators import find_tag, read_schema
 from ..compat.tensors import stands_in
 from ..costs import Cost, Kind, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
-from ..model.storages import storage_key
-from ..model.stored_numbers import count_stored_bytes, list_parts
+from ..model.storages import count_stored_bytes, list_parts, storage_key
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .masked_attention import count_attended_macs, is_masked
 from .operator_facts import FROM_SHAPES, LIFT, OperatorCall, may_return_arguments, tensors_in

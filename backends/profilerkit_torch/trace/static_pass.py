@@ -19,8 +19,7 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distin
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
-from ..model.storages import storage_key
-from ..model.stored_numbers import count_stored_bytes
+from ..model.storages import count_stored_bytes, storage_key
 from ..model.tensors import PLAIN_TYPES, list_with_values
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects

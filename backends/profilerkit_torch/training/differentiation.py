@@ -13,7 +13,7 @@ from profilerkit.count_text import list_some
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modes import disable_dispatch_modes
-from ..model.stored_numbers import list_parts
+from ..model.storages import list_parts
 from ..model.tensors import has_graph
 from ..running.training_steps import make_ones
 from ..trace.live_bytes import LiveBytes

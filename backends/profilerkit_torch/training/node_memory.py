@@ -14,7 +14,7 @@ from profilerkit.trace.records import OpRecord
 
 from ..compat.autograd import count_references, count_references_in_sum, read_node_number
 from ..compat.operators import find_operator
-from ..model.stored_numbers import count_stored_bytes
+from ..model.storages import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import tensors_in
 

@@ -17,7 +17,7 @@ from profilerkit.trace.records import WeightRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import find_operator
-from ..model.stored_numbers import count_stored_bytes
+from ..model.storages import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["copy_onto_meta", "count_state_bytes", "list_inner", "make_on_meta", "measure_step"]

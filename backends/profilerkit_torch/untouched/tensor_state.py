@@ -14,13 +14,13 @@ from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.autograd import set_version
 from ..compat.tensors import count_writes, is_view
-from ..model.storages import has_storage, identify_elements, read_form
-from ..model.stored_numbers import SPARSE_PARTS
+from ..model.storages import has_storage, identify_elements, list_parts, read_form
 from ..model.tensors import PLAIN_TYPES, have_graphs, list_with_values
 
 __all__ = [
     "KeptValue",
     "KeptVersion",
+    "keep_values",
     "list_versions",
     "note_sizes",
     "note_tensors",
@@ -122,6 +122,12 @@ class KeptValue(NamedTuple):
     value: torch.Tensor
 
 
+def keep_values(tensors: Iterable[torch.Tensor]) -> list[KeptValue]:
+    """Copy the values of tensors; of a sparse tensor those that it is stored as, which torch changes in place."""
+    stored = [part for tensor in tensors for part in list_parts(tensor) or [tensor]]
+    return [KeptValue(tensor.data, tensor.detach().clone()) for tensor in stored]
+
+
 class KeptVersion(NamedTuple):
     """A tensor, and how often it had been written to."""
 
@@ -164,24 +170,19 @@ def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 
 def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    """Return whether a tensor has these values; False where they cannot be compared."""
-    if tensor.layout in SPARSE_PARTS:  # to copy to one would give it other storage, with nothing having changed
-        return _has_equal_parts(tensor, value, SPARSE_PARTS[tensor.layout])
+    """Return whether a tensor has these values, to the sign of zero; False where they cannot be compared."""
     if tensor.is_nested:  # torch compares no nested ones, but their samples
-        return all(map(torch.equal, tensor.unbind(), value.unbind()))
+        return all(map(_is_equal, tensor.unbind(), value.unbind()))
     try:
-        if tensor.is_floating_point() and type(tensor) in PLAIN_TYPES:  # 0.0 equals -0.0, but has other bits
-            bits = _BITS[tensor.element_size()]
-            tensor, value = tensor.view(bits), value.view(bits)
+        if type(tensor) in PLAIN_TYPES:
+            if tensor.is_complex():
+                tensor, value = torch.view_as_real(tensor), torch.view_as_real(value)
+            if tensor.is_floating_point():  # 0.0 equals -0.0, but has other bits
+                bits = _BITS[tensor.element_size()]
+                tensor, value = tensor.view(bits), value.view(bits)
         return torch.equal(tensor, value)
     except RuntimeError:  # some that are packed cannot be compared
         return False
-
-
-def _has_equal_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
-    """Return whether methods of these names return equal tensors for both."""
-    pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
-    return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
 
 
 # How often tensors were written to ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from profilerkit.process.restoring import restored
 
 from ..compat.modes import WatchingMode, disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, read_schema
-from ..model.storages import has_storage, storage_key
+from ..model.storages import has_storage, list_parts, storage_key
 from .tensor_state import KeptValue, KeptVersion, list_versions, restore_versions, write_back, write_back_alone
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
@@ -51,20 +51,21 @@ class WriteGuard(WatchingMode):
             entry = self._operators[id(func)] = func, may_write(func)
         _, may_be_written = entry
         if may_be_written:
-            for tensor in written_by(func, args, kwargs):
-                self._keep(tensor)
+            self.keep(written_by(func, args, kwargs))
 
     def keep(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Keep the present values of tensors that may be written to after the guard is gone."""
+        """Keep the present values of tensors that are about to be written to, or may be after the guard is gone."""
         for tensor in tensors:
-            self._keep(tensor)
+            for part in list_parts(tensor) or [tensor]:
+                self._keep(part)
 
     @cached_property
     def _aliases_by_storage(self) -> dict[int, list[tuple[torch.Tensor, torch.Tensor]]]:
         """The tensors of each storage that was not written to so far: found at the first write, if there is one."""
         guarded: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         for tensor, alias in self._aliases:
-            guarded.setdefault(storage_key(alias), []).append((tensor, alias))
+            for part in list_parts(alias) or [alias]:
+                guarded.setdefault(storage_key(part), []).append((tensor, part))
         return guarded
 
     def _keep(self, tensor: torch.Tensor) -> None:

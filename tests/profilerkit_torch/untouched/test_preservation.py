@@ -565,6 +565,29 @@ def test_sparse_buffers(run: Run) -> None:
     assert model.edges.to_dense().tolist() == before
 
 
+#: How a model may write to a sparse tensor.
+SPARSE_WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
+    "its numbers": lambda edges: edges.mul_(2),
+    "what it stores": lambda edges: (edges._values() if edges.layout is torch.sparse_coo else edges.values()).fill_(5),
+    "another one": lambda edges: edges.copy_(edges * 2),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("write", SPARSE_WRITES)
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_bsc], ids=str)
+def test_a_sparse_tensor_comes_back(layout: torch.layout, write: str, run: Run) -> None:
+    def change(self: Any, x: torch.Tensor) -> Any:
+        SPARSE_WRITES[write](self.edges)
+        return self.layer(x)
+
+    edges = torch.eye(4).to_sparse(layout=layout, blocksize=(1, 1) if layout is torch.sparse_bsc else None)
+    model: Any = Call(change, layer=nn.Linear(4, 3), edges=nn.Buffer(edges))
+    run(model, ones(2, 4))
+    assert model.edges.to_dense().tolist() == torch.eye(4).tolist()
+
+
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("factor", [1, 2], ids=["as equal", "as twice"])
 @pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
@@ -613,6 +636,28 @@ def test_the_sign_of_zero_comes_back(dtype: torch.dtype) -> None:
     model: Any = Call(drop_sign, layer=nn.Linear(4, 4), zeros=nn.Buffer(torch.full((4,), -0.0).to(dtype)))
     run_timing(model, ones(2, 4))
     assert model.zeros.float().signbit().all()
+
+
+#: Tensors that store zeros in other tensors, and how these are read.
+ZEROS_INSIDE: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "complex": (lambda zeros: torch.complex(zeros, zeros), torch.view_as_real),
+    "sparse": (lambda zeros: torch.sparse_coo_tensor(torch.arange(4)[None], zeros, (4,)), torch.Tensor._values),
+    "nested": (lambda zeros: torch.nested.nested_tensor([zeros]), lambda nested: nested.unbind()[0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:Sparse")
+@pytest.mark.parametrize("kind", ZEROS_INSIDE)
+def test_the_sign_of_zeros_inside_a_tensor_comes_back(kind: str) -> None:
+    store, read = ZEROS_INSIDE[kind]
+
+    def drop_sign(self: Any, x: torch.Tensor) -> Any:
+        read(self.zeros).zero_()
+        return self.layer(x)
+
+    model: Any = Call(drop_sign, layer=nn.Linear(4, 4), zeros=nn.Buffer(store(torch.full((4,), -0.0))))
+    run_timing(model, ones(2, 4))
+    assert read(model.zeros).signbit().all()
 
 
 def test_the_threads_of_torch_come_back_where_a_value_does_not() -> None:
