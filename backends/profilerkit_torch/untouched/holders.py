@@ -11,7 +11,7 @@ from types import CellType
 from typing import Any
 
 from profilerkit.process.containers import refill
-from profilerkit.process.object_facts import copy_content, list_slots
+from profilerkit.process.object_facts import copy_content
 
 from ..model.attributes import EMPTY
 from .snapshots import SlotsSnapshot
@@ -182,12 +182,12 @@ class Slots(Holder):
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__(name)
         self._owner = owner
-        self._before = SlotsSnapshot(owner, list_slots(type(owner)))
+        self._before = SlotsSnapshot(owner)
 
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the slots that have something else in them."""
         before = dict(self._before.values)
-        for slot, value in SlotsSnapshot(self._owner, before).values:
+        for slot, value in SlotsSnapshot(self._owner).values:
             if before[slot] is not value:
                 yield slot, value
 

@@ -8,13 +8,13 @@ import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.containers import CONTAINERS, refill
-from profilerkit.process.object_facts import copy_content, list_slots
+from profilerkit.process.object_facts import copy_content
 from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import list_reachable
 from ..model.tensors import has_graph, list_aliases, list_data_aliases, view_like
-from .snapshots import SlotsSnapshot, note_states
+from .snapshots import note_slots, note_states
 from .tensor_marks import note_marks
 from .tensor_state import note_tensors
 
@@ -64,7 +64,7 @@ class InputObjects:
         #: The tensors that are inputs themselves, and the tensors that objects lead to.
         self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
-        self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
+        self._slots = note_slots(values)
         self._states = note_states(values)
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.

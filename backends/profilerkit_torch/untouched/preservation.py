@@ -19,7 +19,7 @@ from profilerkit import ModelChangedWarning
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.process.containers import refill
 from profilerkit.process.locks import Lock
-from profilerkit.process.object_facts import copy_content, list_slots
+from profilerkit.process.object_facts import copy_content
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 from profilerkit.process.user_lines import find_stack_level
 
@@ -31,9 +31,9 @@ from ..model.storages import has_storage
 from ..model.tensors import list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
-from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, note_states
+from .snapshots import ModuleSnapshots, list_own_classes, note_class, note_slots, note_states
 from .tensor_marks import note_marks
-from .tensor_state import KeptValue, list_versions, note_sizes, note_tensors, restore_versions, write_back
+from .tensor_state import keep_values, list_versions, note_sizes, note_tensors, restore_versions, write_back
 
 __all__ = ["one_at_a_time", "preserve", "substitute", "watch_parameters"]
 
@@ -80,7 +80,7 @@ def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step],
     of_process = note_process(settings)
     steps: list[Step] = [note_modes()]
     if tensor_values:
-        steps.append(partial(write_back, [KeptValue(tensor.data, tensor.detach().clone()) for tensor in kept]))
+        steps.append(partial(write_back, keep_values(kept)))
     steps += [*of_model, *of_process]
     if tensor_values:
         steps.append(partial(restore_versions, list_versions(kept)))
@@ -95,26 +95,20 @@ def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step],
 
 def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
     """Note the structure of a model, and the sizes of tensors with values; return the steps that put both back."""
-    snapshots: list[Any] = [
-        ModuleSnapshots(inventory),
-        *map(ClassSnapshot, list_own_classes(inventory, with_attributes=True)),
-        *_list_slots_snapshots(inventory),
+    with_slots = note_slots((*inventory.modules, *inventory.objects, *inventory.containers))
+    structure: list[Step] = [
+        ModuleSnapshots(inventory).restore,
+        *map(note_class, list_own_classes(inventory, with_attributes=True)),
+        *(slots.restore for slots in with_slots),
     ]
     contents = [(container, copy_content(container)) for container in inventory.containers]
     return [
-        partial(call_each, [snapshot.restore for snapshot in snapshots]),
+        partial(call_each, structure),
         partial(call_each, note_states(inventory.objects)),
         *note_tensors(inventory.data_aliases, inventory.parameters),
         note_sizes(kept),
         partial(for_each, refill, contents),
     ]
-
-
-def _list_slots_snapshots(inventory: Inventory) -> Iterator[SlotsSnapshot]:
-    """Yield the snapshot of each module, or object or container of one, whose class has ``__slots__``."""
-    owners = (*inventory.modules, *inventory.objects, *inventory.containers)
-    slots = {kind: list_slots(kind) for kind in set(map(type, owners))}  # of each class once: there are few
-    return (SlotsSnapshot(owner, slots[type(owner)]) for owner in owners if slots[type(owner)])
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from torch import nn
 
 from profilerkit.process.containers import CONTAINERS, refill
 from profilerkit.process.inner_states import note_inner_state
-from profilerkit.process.object_facts import copy_content
+from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..model.attributes import EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
 
-__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "list_own_classes", "note_states"]
+__all__ = ["ModuleSnapshots", "SlotsSnapshot", "list_own_classes", "note_class", "note_slots", "note_states"]
 
 #: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
@@ -42,32 +42,25 @@ def list_own_classes(inventory: Inventory, with_attributes: bool = False) -> lis
     return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
 
 
-class ClassSnapshot:
-    """The attributes of a class of the user's, and the contents of the containers among them."""
+def note_class(cls: type) -> Step:
+    """Note the attributes of a class of the user's, with the objects that they lead to; return what restores both."""
+    attributes = dict(vars(cls))
+    # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
+    values = [*list_reachable([value for name, value in attributes.items() if name[:2] != "__"])]
+    contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
+    inner = [*(slots.restore for slots in note_slots(values)), *note_states(values)]
 
-    __slots__ = ("attributes", "cls", "contents", "states")
-
-    def __init__(self, cls: type) -> None:
-        self.cls: type = cls
-        self.attributes: dict[str, Any] = dict(vars(cls))
-        # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
-        values = [*list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])]
-        self.contents: list[tuple[Any, Any]] = [
-            (value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)
-        ]
-        self.states: list[Step] = note_states(values)
-
-    def restore(self) -> None:
-        """Put back what has changed."""
-        current = vars(self.cls)
-        for name in current.keys() - self.attributes.keys():
-            type.__delattr__(self.cls, name)
-        for name, value in self.attributes.items():
+    def restore() -> None:
+        current = vars(cls)
+        for name in current.keys() - attributes.keys():
+            type.__delattr__(cls, name)
+        for name, value in attributes.items():
             if current.get(name) is not value:
-                type.__setattr__(self.cls, name, value)
-        for container, content in self.contents:
-            refill(container, content)
-        call_each(self.states)
+                type.__setattr__(cls, name, value)
+        for_each(refill, contents)
+        call_each(inner)
+
+    return restore
 
 
 class SlotsSnapshot:
@@ -75,9 +68,9 @@ class SlotsSnapshot:
 
     __slots__ = ("owner", "values")
 
-    def __init__(self, owner: Any, slots: Iterable[Any]) -> None:
+    def __init__(self, owner: Any) -> None:
         self.owner: Any = owner
-        self.values: list[tuple[Any, Any]] = [(slot, read_slot(slot, owner)) for slot in slots]
+        self.values: list[tuple[Any, Any]] = [(slot, read_slot(slot, owner)) for slot in list_slots(type(owner))]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -88,6 +81,13 @@ class SlotsSnapshot:
                 slot.__delete__(self.owner)
             else:
                 slot.__set__(self.owner, value)
+
+
+def note_slots(values: Iterable[Any]) -> list[SlotsSnapshot]:
+    """Return the snapshots of the values whose classes have ``__slots__``."""
+    values = list(values)
+    kinds = {kind for kind in set(map(type, values)) if list_slots(kind)}  # asked of each class once: there are few
+    return [SlotsSnapshot(value) for value in values if type(value) in kinds]
 
 
 def note_states(values: Iterable[Any]) -> list[Step]:

@@ -133,6 +133,22 @@ def test_random_generators_of_the_models_own(holder: str, run: Callable[[nn.Modu
     assert draw(get(model.held)) == draw(make())
 
 
+class Counted(Custom):
+    """A model whose class holds its values."""
+
+    held: Any
+
+
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
+def test_a_slot_of_an_object_that_the_class_of_a_model_holds(run: Callable[[nn.Module], None]) -> None:
+    def forward(model: Any) -> None:
+        model.held.value += 1
+
+    Counted.held = Slot(0)
+    run(Counted(forward))
+    assert Counted.held.value == 0
+
+
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("run", [time_model, run_static, evaluate])
 @pytest.mark.parametrize("holder", HOLDERS)
