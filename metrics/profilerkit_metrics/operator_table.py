@@ -17,9 +17,8 @@ from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
 from profilerkit.trace.completeness import TracePart
-from profilerkit.trace.contradictions import explain_contradiction
 from profilerkit.trace.ignoring import Ignored, without_layers
-from profilerkit.trace.observed_runs import Witnessed
+from profilerkit.trace.observed_runs import Witnessed, explain_contradiction
 from profilerkit.trace.records import ModelTrace
 
 from .execution_time import note_left_out

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
-from ..trace.contradictions import add_contradiction, explain_contradiction
+from ..trace.observed_runs import add_contradiction, explain_contradiction
 from ..trace.records import ModelTrace
 from .cache import Remembered, Resolved
 from .intrinsic import Inputs, Trace

@@ -10,8 +10,7 @@ import pytest
 from profilerkit.errors import ModelFailedError
 from profilerkit.trace import LayerCall, LayerRecord, ModelTrace, ObservedRun, OpRecord
 from profilerkit.trace.bounds import Branch, Choice
-from profilerkit.trace.contradictions import add_contradiction, explain_contradiction
-from profilerkit.trace.observed_runs import MeasuredPeak, TimedLayers
+from profilerkit.trace.observed_runs import MeasuredPeak, TimedLayers, add_contradiction, explain_contradiction
 
 CALL = LayerCall((), ())
 LAYERS = (

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from profilerkit import ModelInputs, Report, RunOptions, profile
 from profilerkit.testing.architectures import ARCHITECTURES
 from profilerkit.trace import ObservedRun
-from profilerkit.trace.contradictions import explain_contradiction
+from profilerkit.trace.observed_runs import explain_contradiction
 from profilerkit_torch import register_op_cost
 from profilerkit_torch.costs import Cost, scoped_costs
 from profilerkit_torch.costs.registry import COSTS
