@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.trace.layer_groups import number_kinds
 from profilerkit.trace.layer_paths import nearest_around
+from profilerkit.trace.layer_view import number_kinds
 
 from .columns import SPEEDS, Row, make_plain
 from .layer_tree import find_places

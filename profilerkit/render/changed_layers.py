@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from ..results.comparison import Comparison
 from ..trace.alignment import find_difference, is_foreign
-from ..trace.layer_groups import group_children
 from ..trace.layer_paths import walk_outwards
+from ..trace.layer_view import group_children
 from .grids import Grid
 from .side_by_side_grids import difference_grid
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import groupby
 
 from ..trace.bounds import WORK
-from ..trace.layer_groups import group_children, number_kinds
 from ..trace.layer_paths import parent_path
+from ..trace.layer_view import group_children, number_kinds
 from .block_names import append_name, find_block, is_numbered, label_layers, name_inside
 from .model_parts import Part, Row, gather, join_alike
 

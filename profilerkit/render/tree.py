@@ -10,8 +10,8 @@ from ..foreign_text import visible
 from ..results.comparison import Comparison
 from ..results.report import Report
 from ..trace.bounds import WORK
-from ..trace.layer_groups import group_children
 from ..trace.layer_paths import add_outer, within_depth
+from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from .values import Column, share_text, write_achieved, write_row_value, write_shapes
 

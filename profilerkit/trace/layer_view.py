@@ -1,20 +1,22 @@
-"""The layers of a model with counts and times in one table, to read, rank and draw."""
+"""The layers of a model with counts and times in one table, to read, rank and draw, and the groups of equal layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .bounds import WORK
-from .layer_paths import walk_outwards
+from .layer_paths import count_depth, nearest_around, walk_outwards
 from .records import LayerTable
 
-__all__ = ["PEAK", "find_shared_times", "with_times"]
+__all__ = ["PEAK", "find_shared_times", "group_children", "number_kinds", "with_times"]
 
 #: The column with the bytes of each layer at the peak of memory; the table's other columns of bytes tell their use.
 PEAK = "peak_bytes"
 #: The columns that get a column with the share of the whole model, if the table lacks this column.
 _SHARED = ("params", *WORK, "forward_seconds", "backward_seconds")
+#: The columns in which equal layers have the same value.
+_COUNTS = ("type", "params", *WORK, "calls", PEAK)
 
 
 def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTable:
@@ -83,3 +85,28 @@ def _compute_rates(row: Mapping[str, Any], *, is_shared: bool = False) -> dict[s
 
 def _divide(value: float | None, whole: float | None) -> float | None:
     return value / whole if value is not None and whole else None
+
+
+def group_children(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return by path the layers right inside each layer, the first row being the root.
+
+    A layer whose outer layer is not among the rows counts for the nearest one around it that is.
+    """
+    around = nearest_around(row["path"] for row in rows)
+    inside: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows[1:]:
+        inside.setdefault(around[row["path"]] or "", []).append(row)
+    return inside
+
+
+def number_kinds(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return by path a number that equal layers share: of one type, with equal counts, and equal layers inside."""
+    children = group_children(rows)
+    numbers: dict[tuple[Any, ...], int] = {}
+    kinds: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # the layers inside a layer before that layer
+        path = row["path"]
+        inside = tuple((child["path"][len(path) :], kinds[child["path"]]) for child in children.get(path, ()))
+        counts = tuple(row.get(column) for column in _COUNTS)
+        kinds[path] = numbers.setdefault((*counts, inside), len(numbers))
+    return kinds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from profilerkit.trace.layer_groups import group_children
 from profilerkit.trace.layer_paths import find_deepest
+from profilerkit.trace.layer_view import group_children
 
 from .reading import require_column, require_layers
 

@@ -11,8 +11,7 @@ from profilerkit.render import render
 from profilerkit.render.values import Column
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.layer_times import CallTime, LayerTime, layer_time_table
-from profilerkit.trace.layer_groups import group_children
-from profilerkit.trace.layer_view import with_times
+from profilerkit.trace.layer_view import group_children, with_times
 from profilerkit.trace.records import LayerTable
 
 
