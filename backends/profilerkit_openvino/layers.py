@@ -15,8 +15,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_calls import CallCounter
-from profilerkit.backend_kit.named_layers import Scopes, TypedOperator, name_types, nest_scopes
+from profilerkit.backend_kit.named_layers import CallCounter, Scopes, TypedOperator, name_types, nest_scopes
 from profilerkit.backend_kit.scoped_calls import ROOT, Scope
 from profilerkit.trace.layer_paths import walk_outwards
 

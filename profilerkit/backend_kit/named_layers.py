@@ -1,7 +1,7 @@
 """Layers that the names of operators tell, for formats that have no layers: paths, types and calls.
 
 A backend reads from the name of each operator which layers it is in (`nest_scopes` splits names such as
-``block/block.0/conv``). `name_types` gives each layer a type, and `named_calls` tells the calls of a layer apart.
+``block/block.0/conv``). `name_types` gives each layer a type, and `CallCounter` tells the calls of a layer apart.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..trace.layer_paths import parent_path, walk_outwards
-from .scoped_calls import Scope
+from .scoped_calls import ROOT, Scope
 
 __all__ = [
     "CONTAINER",
+    "CallCounter",
     "Scopes",
     "TypedOperator",
     "is_path",
@@ -118,3 +119,53 @@ def _rank(operator: TypedOperator) -> int:
     if operator.has_weight:
         return _BEST
     return 0 if operator.is_free else 1
+
+
+class CallCounter:
+    """Counts the calls of layers along the nodes of a graph.
+
+    A number other than 0 that the exporter gives a call is used: torch's older exporter numbers the further calls of a
+    layer, but not of a layer with layers inside. Otherwise a layer is called again if it is entered again, after nodes
+    outside of it, by the operator that its first call began with.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, int] = {}
+        self._first_operators: dict[str, str] = {}
+        #: The layers around the last node that is in any, or in the model itself; and their calls, as they are counted.
+        self._last: Sequence[Scope] = ()
+        self._last_chain: tuple[Scope, ...] = (ROOT,)
+
+    def enter(self, operator: str, around: Sequence[Scope], is_scoped: bool) -> tuple[Scope, ...]:
+        """Return the calls of layers that a node is in, the model's own first.
+
+        Args:
+            operator: Its operator.
+            around: The layers around it, from the outermost on, each with the number that the exporter gives the call.
+            is_scoped: Whether the exporter tells its layer.
+        """
+        if not around and not is_scoped:
+            return (ROOT,)  # a node that an exporter adds between the nodes of a layer does not end its call
+        if around != self._last:
+            self._last_chain = self._number_calls(operator, around)
+            self._last = around
+        return self._last_chain
+
+    def _number_calls(self, operator: str, around: Sequence[Scope]) -> tuple[Scope, ...]:
+        """Return the calls around a node; layers that are not around the last node are entered by its operator."""
+        is_open = True
+        chain = [ROOT]
+        for depth, (path, number) in enumerate(around):
+            is_open = is_open and depth < len(self._last) and self._last[depth].path == path
+            if not is_open:
+                self._count(path, operator, is_numbered=bool(number))
+            chain.append(Scope(path, number or self._calls[path]))
+        return tuple(chain)
+
+    def _count(self, path: str, operator: str, *, is_numbered: bool) -> None:
+        """Count that a layer is entered by an operator; its number, where it has one, tells the call."""
+        if path not in self._calls:
+            self._calls[path] = 0
+            self._first_operators[path] = operator
+        elif self._first_operators[path] == operator and not is_numbered:
+            self._calls[path] += 1

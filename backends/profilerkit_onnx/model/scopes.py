@@ -16,8 +16,7 @@ from typing import TypeAlias
 from onnx import ModelProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_calls import CallCounter
-from profilerkit.backend_kit.named_layers import CONTAINER, Scopes, TypedOperator, is_path, name_types
+from profilerkit.backend_kit.named_layers import CONTAINER, CallCounter, Scopes, TypedOperator, is_path, name_types
 from profilerkit.backend_kit.scoped_calls import ROOT, Scope
 from profilerkit.trace.layer_paths import walk_outwards
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.backend_kit.named_calls import CallCounter
-from profilerkit.backend_kit.named_layers import TypedOperator, name_types
+from profilerkit.backend_kit.named_layers import CallCounter, TypedOperator, name_types
 from profilerkit.backend_kit.scoped_calls import Scope
 
 
