@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import jax
 
 from profilerkit import WithoutValuesError
-from profilerkit.backend_kit.call_patches import follow_calls
 from profilerkit.backend_kit.call_stack import CallStack, list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_children import list_children
@@ -20,6 +19,7 @@ from profilerkit.backend_kit.keras_layers import flat_layers, read_variable_valu
 from profilerkit.backend_kit.keras_quantization import list_packed_variables
 from profilerkit.backend_kit.keras_variables import lacks_weights, list_own_states, name_own_weights
 from profilerkit.backend_kit.layouts import in_declared_layout
+from profilerkit.backend_kit.replaced_attributes import follow_calls
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
