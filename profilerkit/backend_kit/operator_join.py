@@ -14,14 +14,15 @@ A row that cannot be joined has no counts, and a reason; the layer as a whole th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..count_text import format_count
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, OrderedCall, Work
+from ..trace.layer_operators import find_layer_type
+from ..trace.layer_paths import walk_outwards
 from ..trace.records import ModelTrace, OpRecord
-from .traced_work import OperatorKey, TracedWork, explain_missing, sum_records
 
 __all__ = ["operator_table"]
 
@@ -44,7 +45,7 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
             for row in rows.values():
                 row.add_reason(trace)
         else:
-            traced = TracedWork(trace, phase, times)
+            traced = _TracedWork(trace, phase, times)
             _fill(list(rows.values()), traced)
             layer_work |= {(phase, path): layer for path, layer in traced.sum_layers()}
         for index, row in rows.items():
@@ -79,11 +80,18 @@ class _Row:
     @property
     def work(self) -> Work:
         """The work of the records; None where some are missing."""
-        return Work(None, None, "; ".join(self.reasons)) if self.reasons else sum_records(self.records)
+        return Work(None, None, "; ".join(self.reasons)) if self.reasons else _sum_records(self.records)
 
     def add_reason(self, reason: str) -> None:
         if reason not in self.reasons:
             self.reasons.append(reason)
+
+
+class _OperatorKey(NamedTuple):
+    """An operator of the trace, all calls of it in one layer."""
+
+    layer: str
+    name: str
 
 
 class _Claim(NamedTuple):
@@ -96,11 +104,11 @@ class _Claim(NamedTuple):
 class _Match(NamedTuple):
     """The operators of the trace that a call stands for, and whether these are all of its work."""
 
-    operators: Sequence[OperatorKey]
+    operators: Sequence[_OperatorKey]
     is_all: bool
 
 
-def _fill(rows: Sequence[_Row], traced: TracedWork) -> None:
+def _fill(rows: Sequence[_Row], traced: _TracedWork) -> None:
     """Give each row its records, or the reasons why it has none."""
     for row in rows:
         cover = traced.explain_cover(row.time.layer)
@@ -118,10 +126,10 @@ def _fill(rows: Sequence[_Row], traced: TracedWork) -> None:
 
 
 def _find_claims(
-    rows: Sequence[_Row], traced: TracedWork
-) -> tuple[Mapping[OperatorKey, Sequence[_Claim]], Mapping[str, Sequence[_Row]]]:
+    rows: Sequence[_Row], traced: _TracedWork
+) -> tuple[Mapping[_OperatorKey, Sequence[_Claim]], Mapping[str, Sequence[_Row]]]:
     """Return the calls that want records of each operator, in order; and each layer's rows that want others too."""
-    claims: dict[OperatorKey, list[_Claim]] = defaultdict(list)
+    claims: dict[_OperatorKey, list[_Claim]] = defaultdict(list)
     strangers: dict[str, list[_Row]] = defaultdict(list)
     calls = [(call, row) for row in rows for call in row.calls]
     for call, row in sorted(calls, key=lambda item: item[0].order):
@@ -134,12 +142,12 @@ def _find_claims(
     return claims, strangers
 
 
-def _find_match(called: CalledOperator, layer: str, traced: TracedWork) -> _Match:
+def _find_match(called: CalledOperator, layer: str, traced: _TracedWork) -> _Match:
     """Return the operator of the trace for a call in a layer, or the operators for the calls inside it."""
     if called.is_free:
         return _Match((), is_all=True)
     layer = layer if called.layer is None else called.layer
-    key = OperatorKey(layer, called.name)
+    key = _OperatorKey(layer, called.name)
     if key in traced.records:
         return _Match((key,), is_all=True)
     inside = [_find_match(inner, layer, traced) for inner in called.inside]
@@ -153,7 +161,7 @@ def _give_rest(rows: Sequence[_Row], rest: Sequence[OpRecord], left_out: str | N
     ``left_out`` is the layer that is left out of the trace there, if one is.
     """
     is_known = len(rows) == 1 and bool(rows[0].time.called) and left_out is None
-    if is_known and not explain_missing(rest) and any(op.flops for op in rest):
+    if is_known and not _explain_missing(rest) and any(op.flops for op in rest):
         rows[0].records += rest  # one kernel did the work of several operators of the trace
         return
     for row in rows:
@@ -173,7 +181,7 @@ def _give_records(name: str, records: Sequence[OpRecord], claims: Sequence[_Clai
 
 def _explain_mismatch(name: str, records: Sequence[OpRecord], claims: Sequence[_Claim]) -> str:
     """Return why it is not known which call has which record of an operator; empty where it is known."""
-    missing = explain_missing(records)
+    missing = _explain_missing(records)
     if missing:
         return missing
     if len(claims) != len(records):
@@ -185,3 +193,63 @@ def _explain_mismatch(name: str, records: Sequence[OpRecord], claims: Sequence[_
     if is_one_row or is_in_order or is_equal_work:
         return ""
     return f"which of the {len(records)} calls of {name} in this layer is which is not known"
+
+
+# The records of the trace ---------------------------------------------------------------------------------------------
+
+
+class _TracedWork:
+    """The operators of one phase of a static trace, as a profiler can see them: by the layer that ran, and by name.
+
+    Attributes:
+        records: The records that timed operators can have. Of a layer that a formula covers, that is the formula's
+            record alone: no call has its name, so it goes to a kernel that does the work of several layers.
+        left_out: The layers that are left out, by the layer that the profiler saw them in.
+    """
+
+    def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
+        self._ran = times.layers.get(phase, frozenset())
+        traced = [op for op in trace.operators if op.phase == phase and not _is_left_out(op, trace)]
+        #: The layers that a formula counts as a whole, each with its type.
+        self._covered = {op.layer: kind for op in traced if (kind := find_layer_type(op.operator)) is not None}
+        self.left_out = {self._find_executed_layer(layer.path): layer.path for layer in reversed(trace.left_out)}
+        self.records: dict[_OperatorKey, list[OpRecord]] = defaultdict(list)
+        #: All records of a layer.
+        self._whole: dict[str, list[OpRecord]] = defaultdict(list)
+        for op in traced:
+            layer, name = self._find_executed_layer(op.layer), times.name_of(op.operator)
+            self._whole[layer].append(op)
+            if not self.explain_cover(op.layer) or find_layer_type(op.operator) is not None:
+                self.records[_OperatorKey(layer, name)].append(op)
+
+    def sum_layers(self) -> Iterator[tuple[str, Work]]:
+        """Yield the path and work of each layer, without the layers inside it."""
+        for path, records in self._whole.items():
+            why = "" if path in self._covered else self.explain_cover(path)
+            why = why or _explain_missing(records)
+            yield path, Work(None, None, why) if why else _sum_records(records)
+
+    def _find_executed_layer(self, path: str) -> str:
+        """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
+        return next((layer for layer in walk_outwards(path) if layer in self._ran), path)
+
+    def explain_cover(self, path: str) -> str:
+        """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""
+        by = next((layer for layer in walk_outwards(path) if layer in self._covered), None)
+        return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
+
+
+def _is_left_out(op: OpRecord, trace: ModelTrace) -> bool:
+    """Return whether `without_layers` has made an operator one of the layer around its own, which costs nothing."""
+    return bool(trace.left_out) and op.call < 0 and not op.flops
+
+
+def _sum_records(records: Sequence[OpRecord]) -> Work:
+    """Return the work of records together."""
+    return Work(sum(op.macs for op in records), sum(op.flops for op in records))
+
+
+def _explain_missing(records: Sequence[OpRecord]) -> str:
+    """Return the uncounted work of records; empty if all is counted."""
+    missing = sorted({op.missing for op in records if op.missing})
+    return f"not counted: {', '.join(missing)}" if missing else ""

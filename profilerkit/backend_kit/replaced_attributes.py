@@ -1,4 +1,4 @@
-"""Attributes of objects, classes and modules that have another value for a time: methods of a framework, and calls of layers."""
+"""Attributes that have another value for a time: of objects, classes and modules, and the calls of layers."""
 
 from __future__ import annotations
 
