@@ -79,12 +79,17 @@ class LayerTimeTable(LayerTable):
         self.times: tuple[LayerTime, ...] = tuple(times)
         own_forward = {time.path: time.own_forward for time in times}
         own_backward = {time.path: time.own_backward for time in times if time.own_backward is not None}
-        #: The samples of each layer, by column and path; only of layers that were timed in that direction.
-        self._samples = {
+        calls = {time.path: time.calls for time in times}
+        seconds = {
             "forward_seconds": _add_layers_inside(own_forward),
             "backward_seconds": _add_layers_inside(own_backward),
             "own_forward_seconds": own_forward,
             "own_backward_seconds": own_backward,
+        }
+        #: The samples of each layer, by column and path: of layers that ran in that direction, or hold one that did.
+        self._samples = {
+            column: {path: samples for path, samples in layers.items() if calls[path] or any(samples)}
+            for column, layers in seconds.items()
         }
         super().__init__(self._list_layer_rows())
 
@@ -92,7 +97,7 @@ class LayerTimeTable(LayerTable):
         return type(self), (self.times,)
 
     def samples(self, path: str, column: str = "forward_seconds") -> tuple[float, ...]:
-        """Return the seconds of a layer in each pass, the empty path being the whole model.
+        """Return the seconds of a layer in each pass, the empty path being the whole model; none if it never ran.
 
         ``column`` is one of ``forward_seconds``, ``backward_seconds``, ``own_forward_seconds`` and
         ``own_backward_seconds``. Raises `ValueError` for another, and `KeyError` for a layer that the table lacks.
@@ -106,11 +111,12 @@ class LayerTimeTable(LayerTable):
     def measurement(self, path: str, column: str = "forward_seconds") -> Measurement:
         """Return the seconds of a layer as a `Measurement`: its median, interval, percentiles and noise.
 
-        Raises the errors of `samples`, and `ValueError` if there was no such pass.
+        Raises the errors of `samples`, and `ValueError` if it has none.
         """
         samples = self.samples(path, column)
         if not samples:
-            raise ValueError(f"{column} of layer {path!r} has no samples: no backward pass was timed")
+            why = "it was not called" if self._samples[column] else "no backward pass was timed"
+            raise ValueError(f"{column} of layer {path!r} has no samples: {why}")
         return Measurement(samples)
 
     @property
@@ -150,7 +156,7 @@ class LayerTimeTable(LayerTable):
             }
 
     def _list_whole_passes(self, time: LayerTime) -> Iterator[CallTime]:
-        """Yield all calls of each pass together, as one call."""
+        """Yield all calls of each pass together, as one call; nothing of a layer that was not called."""
         if any(other.each_call for other in self.times):
             return  # this one was never called
         samples = [self._samples[column].get(time.path, ()) for column in _COLUMNS]
@@ -161,19 +167,14 @@ class LayerTimeTable(LayerTable):
     def _list_layer_rows(self) -> Iterator[Mapping[str, Any]]:
         identities = describe_layers({time.path: time.type for time in self.times})
         for time in self.times:
-            medians = {column: self._find_median(column, time) for column in _COLUMNS}
+            samples = {column: self._samples[column].get(time.path) for column in _COLUMNS}
             yield {
                 **identities[time.path],
                 "calls": time.calls,
-                **medians,
+                **{column: median(seconds) if seconds else None for column, seconds in samples.items()},
                 "overhead_seconds": time.overhead,
                 "missing": time.missing,
             }
-
-    def _find_median(self, column: str, time: LayerTime) -> float | None:
-        """Return the median of a layer's samples; None without samples, and if neither it nor a layer inside ran."""
-        samples = self._samples[column].get(time.path, ())
-        return median(samples) if any(samples) or (samples and time.calls) else None
 
 
 def _compute_statistics(samples: tuple[float, ...]) -> dict[str, float]:

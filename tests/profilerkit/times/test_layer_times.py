@@ -118,6 +118,24 @@ def test_a_row_for_each_call_where_they_are() -> None:
     ]
 
 
+def test_a_layer_that_was_not_called_is_in_no_view_of_the_samples() -> None:
+    """A list of layers is not called itself: it has the time of the layer inside, and none of its own."""
+    inside = LayerTime("list.0", "Dense", 2, (4.0, 6.0), (0.0, 0.0))
+    idle = [LayerTime(path, kind, 0, (0.0, 0.0), (0.0, 0.0)) for path, kind in (("list", "List"), ("unused", "Dense"))]
+    table = layer_time_table([LayerTime("", "Model", 1, (0.0, 0.0), (0.0, 0.0)), *idle, inside])
+    assert [row["forward_seconds"] for row in table] == [5.0, 5.0, None, 5.0]
+    assert [row["own_forward_seconds"] for row in table] == [0.0, None, None, 5.0]
+    assert [row["backward_seconds"] for row in table] == [0.0, None, None, 0.0]
+    assert table.samples("list") == (4.0, 6.0)
+    assert table.samples("unused") == ()
+    medians = {(row["path"], row["column"]): row["median"] for row in table.statistics}
+    assert {column for path, column in medians if path == "list"} == {"forward_seconds"}
+    assert {path for path, _ in medians} == {"", "list", "list.0"}
+    assert {row["path"] for row in table.iterations} == {"", "list", "list.0"}
+    with pytest.raises(ValueError, match="own_forward_seconds of layer 'list' has no samples: it was not called"):
+        table.measurement("list", "own_forward_seconds")
+
+
 def test_what_measuring_took_is_said_where_it_is_known() -> None:
     table = layer_time_table([LayerTime("", "M", 1, (1.0,)), LayerTime("a", "L", 1, (1.0,), overhead=0.25)])
     assert [row["overhead_seconds"] for row in table] == [None, 0.25]
