@@ -106,11 +106,10 @@ _OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", *COUNTS)
 
 def list_operator_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each operator, with the bytes alive after it; rare columns only if the trace fills them."""
-    has_nodes, has_reads = any(op.node for op in trace.operators), any(op.reads for op in trace.operators)
-    has_gaps = any(op.missing for op in trace.operators)
-    for op, live_bytes in zip_longest(
-        trace.operators, trace.memory.live_bytes
-    ):  # a trace without a timeline has no bytes
+    operators = trace.operators
+    has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
+    has_gaps = any(op.missing for op in operators)
+    for op, live_bytes in zip_longest(operators, trace.memory.live_bytes):  # a trace without a timeline has no bytes
         row = {name: getattr(op, name) for name in _OPERATOR_COLUMNS} | {"live_bytes": live_bytes}
         if has_nodes:
             row["graph"], row["node"] = op.node or ("", "")
