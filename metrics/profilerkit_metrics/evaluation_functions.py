@@ -5,7 +5,8 @@ A backend gives `Batches`, which run a model over a loader; `scoring` decides wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -37,8 +38,8 @@ class LossEvaluation:
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
         self.loss_fn: Callable[[Any, Any], Any] = to_call("a function of outputs and targets")("loss_fn", loss_fn)
-        fixed: Mapping[str, Any] = getattr(loss_fn, "keywords", {})  # of a function by `functools.partial`
-        if "sum" in (getattr(loss_fn, "reduction", None), fixed.get("reduction")):
+        called, fixed = (loss_fn.func, loss_fn.keywords) if isinstance(loss_fn, partial) else (loss_fn, {})
+        if "sum" in (getattr(called, "reduction", None), fixed.get("reduction")):
             raise ArgumentError(f"loss_fn={shown(loss_fn)} adds the samples up; give one that returns their mean")
         self.__name__: str = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 

@@ -268,7 +268,12 @@ def test_a_loss_that_adds_the_samples_up_is_refused() -> None:
         reduction = "sum"
         __call__ = staticmethod(compute)
 
-    assert LossEvaluation(partial(compute, reduction="mean")).loss(1, 1) == 0
-    for adding in (Loss(), partial(compute, reduction="sum")):
+    class Worded:
+        keywords = ("a", "word")
+        __call__ = staticmethod(compute)
+
+    for averaging in (partial(compute, reduction="mean"), Worded()):
+        assert LossEvaluation(averaging).loss(1, 1) == 0
+    for adding in (Loss(), partial(compute, reduction="sum"), partial(Loss(), reduction="mean")):
         with pytest.raises(ArgumentError, match="adds the samples up; give one that returns their mean"):
             LossEvaluation(adding)
