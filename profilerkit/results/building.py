@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backend import Backend
 from ..backend_kit.failures import name_backend
@@ -19,13 +19,14 @@ from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
 from ..models.loaded_files import in_plain_names
+from ..piping.input_source import find_batch_size
+from ..piping.intrinsic import Inputs, Trace
 from ..piping.outcome import Completeness
-from ..piping.status import Metric, StatusKey
+from ..piping.status import Metric, StatusKey, list_origins
 from ..process.environment import machine
 from ..times.measurement import Measurement
 from ..trace.conditions import write_notes
 from ..trace.records import LayerTable, ModelTrace
-from .origins import Origins
 from .report import Report, StatusRecord
 
 __all__ = ["build_report"]
@@ -46,11 +47,10 @@ def build_report(
     ]
     records = {status.NAME: StatusRecord.of(status) for status in shown if isinstance(status, Metric)}
     others = [status for status in shown if not isinstance(status, Metric)]
-    origins = Origins.read(shown, statuses)
+    origins = _read_origins(shown, statuses, backend)
     inputs, trace = origins.inputs, origins.trace
     ran = trace if trace is not None and trace.failure is None else None
-    conditions = origins.list_conditions(backend)
-    batches = origins.find_batch_sizes(shown, backend, model)
+    batches = _find_batch_sizes(shown, origins, backend, model)
     report = Report(
         name=name,
         backend=backend.name,
@@ -60,9 +60,9 @@ def build_report(
         inputs="" if inputs is None else repr(inputs),
         input_dtypes="" if inputs is None else _list_dtypes(inputs),
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys(_list_notes(origins, conditions, others, batches, records.values()))),
-        conditions=conditions,
-        environment=_describe_environment(backend, model, arguments.get("device"), origins.have_run),
+        notes=tuple(dict.fromkeys(_list_notes(origins, others, batches, records.values()))),
+        conditions=origins.conditions,
+        environment=_describe_environment(backend, model, arguments.get("device"), origins.has_run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         operators=ran.operator_table if ran else None,
         memory=ran.memory if ran else None,
@@ -82,20 +82,88 @@ def _list_data(others: Iterable[StatusKey], report: Report) -> dict[str, Any]:
     return data
 
 
+# The inputs and traces of values --------------------------------------------------------------------------------------
+
+
+class _Origins(NamedTuple):
+    """What the values of a report were computed from.
+
+    Attributes:
+        inputs: The inputs of the model.
+        traced: The status of its trace.
+        trace: The trace.
+        traces: All traces, the model's first; another one may be the trace of a training step.
+        has_run: Whether the model was run.
+        conditions: The caller's settings that change numbers: the framework's, if the model ran, and the traces'.
+    """
+
+    inputs: ModelInputs | None
+    traced: StatusKey | None
+    trace: ModelTrace | None
+    traces: Sequence[ModelTrace]
+    has_run: bool
+    conditions: tuple[str, ...]
+
+
+def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey], backend: Backend) -> _Origins:
+    """Return the origins of the shown statuses among all computed ones."""
+    origins = list_origins(*shown)
+    inputs, traced = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))
+    trace = None if traced is None else traced.value
+    # The value of a text that is drawn when it is first read is its source.
+    values = [origin.outcome.value for origin in origins]
+    traces = [value for value in (trace, *values) if isinstance(value, ModelTrace)]
+    has_run = any(isinstance(value, Measurement) for value in values) or any(origin.outcome.runs for origin in origins)
+    settings = backend.non_default_settings if has_run else ()
+    return _Origins(
+        inputs.value if inputs is not None and isinstance(inputs.value, ModelInputs) else None,
+        traced,
+        trace if isinstance(trace, ModelTrace) else None,
+        traces,
+        has_run,
+        tuple(dict.fromkeys((*settings, *(setting for one in traces for setting in one.conditions)))),
+    )
+
+
+def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, StatusKey]) -> StatusKey | None:
+    """Return the inputs or the trace that the shown values were computed from; the newest if they have several or none.
+
+    The newest may be of another request, with a batch of another size.
+    """
+    candidates = [origin for origin in origins if key == origin.NAME]
+    return candidates[0] if len(candidates) == 1 else statuses.get(key)
+
+
+def _find_batch_sizes(shown: Sequence[StatusKey], origins: _Origins, backend: Backend, model: Any) -> dict[str, int]:
+    """Return by status key the batch size of the inputs that its value was computed from, if these tell one."""
+    trace = None if origins.trace is None or origins.trace.left_out else origins.trace  # a backend needs all layers
+    traced_inputs = () if origins.traced is None else origins.traced.sources
+    inputs = {id(origin): origin for origin in list_origins(*shown) if isinstance(origin, Inputs)}
+    sizes = {
+        number: find_batch_size(origin.value, backend, model, trace if origin in traced_inputs else None)
+        for number, origin in inputs.items()
+    }
+    batches: dict[str, int] = {}
+    for status in shown:
+        numbers = [size for origin in list_origins(status) if (size := sizes.get(id(origin))) is not None]
+        if numbers:
+            batches[status.NAME] = numbers[-1]
+    return batches
+
+
 # Notes ----------------------------------------------------------------------------------------------------------------
 
 
 def _list_notes(
-    origins: Origins,
-    conditions: Iterable[str],
-    others: Iterable[StatusKey],
-    batches: Mapping[str, int],
-    records: Collection[StatusRecord],
+    origins: _Origins, others: Iterable[StatusKey], batches: Mapping[str, int], records: Collection[StatusRecord]
 ) -> Iterator[str]:
-    """Yield the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics."""
+    """Yield the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics.
+
+    Those of metrics, and behind them the warnings of measurements, have the names of the metrics before them.
+    """
     if origins.inputs is not None and origins.inputs.note:
         yield origins.inputs.note
-    yield from write_notes(conditions)
+    yield from write_notes(origins.conditions)
     notes_of_traces = [note for trace in origins.traces for note in (*trace.notes, *trace.contradictions)]
     yield from notes_of_traces
     for status in others:
@@ -103,23 +171,14 @@ def _list_notes(
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         yield f"values are for batches of different sizes: {listing}"
-    yield from _list_metric_notes(records, notes_of_traces)
-
-
-def _list_metric_notes(records: Collection[StatusRecord], already_told: Collection[str]) -> Iterator[str]:
-    """Yield the notes of metrics, then the warnings of measurements, each behind the names of the metrics that have it.
-
-    Notes in ``already_told`` are left out.
-    """
     names: dict[str, list[str]] = {}
     for record in records:
-        if record.note and record.note not in already_told:
+        if record.note and record.note not in notes_of_traces:
             names.setdefault(record.note, []).append(record.friendly_name)
     for record in records:
         for warning in dict.fromkeys(record.value.warnings if isinstance(record.value, Measurement) else ()):
             names.setdefault(warning, []).append(record.friendly_name)
-    for note, metrics in names.items():
-        yield f"{', '.join(metrics)}: {note}"
+    yield from (f"{', '.join(metrics)}: {note}" for note, metrics in names.items())
 
 
 def _explain_gaps(status: StatusKey) -> Sequence[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ..arguments.names import status_name
 from ..count_text import format_count
@@ -25,13 +25,6 @@ from .report import Report, StatusRecord
 from .result import Result, one_line
 
 __all__ = ["Comparison", "distinct_names", "require_result", "side_by_side"]
-
-
-class _Pair(NamedTuple):
-    """The records of a metric in the reference and in another model."""
-
-    reference: StatusRecord
-    other: StatusRecord
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,7 +116,7 @@ class Comparison(Result):
         pair = self._find_numbers(key, other)
         if pair is None:
             return None
-        comparative, reference, value = pair.reference.comparative, pair.reference.value, pair.other.value
+        comparative, reference, value = pair[0].comparative, pair[0].value, pair[1].value
         are_measured = isinstance(reference, Measurement) and isinstance(value, Measurement)
         if are_measured and comparative in (Comparative.DIV, Comparative.RECIPROCAL):
             return comparative.enhancement(1.0, Ratio.of(reference, value).value)  # from the pairs of their samples
@@ -132,10 +125,12 @@ class Comparison(Result):
     def difference(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return a model's metric minus the reference's; None if a value is missing, or if the units differ."""
         pair = self._find_numbers(key, other)
-        return None if pair is None else float(pair.other.value) - float(pair.reference.value)
+        return None if pair is None else float(pair[1].value) - float(pair[0].value)
 
-    def _find_numbers(self, key: str | type[StatusKey], other: str | int | None) -> _Pair | None:
-        """Return the records of a metric in both models, if both have numbers of one unit."""
+    def _find_numbers(
+        self, key: str | type[StatusKey], other: str | int | None
+    ) -> tuple[StatusRecord, StatusRecord] | None:
+        """Return the records of a metric in the reference and in another model, if both have numbers of one unit."""
         key, report = status_name("key", key), self.other(other)
         reference, value = self.reference.statuses.get(key), report.statuses.get(key)
         if reference is None or value is None:
@@ -143,7 +138,7 @@ class Comparison(Result):
                 raise UnknownStatusError(key, self, owner="this comparison")
             return None
         are_numbers = is_number(reference.value) and is_number(value.value)
-        return _Pair(reference, value) if are_numbers and reference.base_unit == value.base_unit else None
+        return (reference, value) if are_numbers and reference.base_unit == value.base_unit else None
 
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index."""

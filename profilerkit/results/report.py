@@ -106,6 +106,9 @@ class StatusRecord:
         """Read a computed metric; one that cannot be shown is a failure of its own, not of the report."""
         try:
             outcome = metric.outcome
+            failure = None
+            if outcome.completeness is Completeness.FAILED:
+                failure = FailureCode.MODEL if outcome.error is None else classify(outcome.error)
             return cls(
                 key=metric.NAME,
                 friendly_name=metric.friendly_name(),
@@ -120,7 +123,7 @@ class StatusRecord:
                 note=outcome.note,
                 scale=metric.SCALE,
                 bounds=outcome.bounds,
-                failure=_find_failure(outcome),
+                failure=failure,
                 is_applicable=outcome.is_applicable,
             )
         except MemoryError:
@@ -146,18 +149,12 @@ def _make_failed(metric: Metric, error: Exception) -> StatusRecord:
     )
 
 
-def _find_shown_ends(record: StatusRecord) -> tuple[float | None, float | None]:
-    """Return the two ends of a number that is measured or partial; None for one that is not known, or is exact."""
+def _find_ends(record: StatusRecord) -> tuple[float | None, float | None]:
+    """Return the two ends of a number: of the interval if it is measured; None for an end that is not known."""
     if isinstance(record.value, Measurement):
         return record.value.interval
     ends = record.ends or Bounds()
-    return (ends.low, ends.high) if record.sign else (None, None)
-
-
-def _find_failure(outcome: Outcome) -> FailureCode | None:
-    if outcome.completeness is not Completeness.FAILED:
-        return None
-    return FailureCode.MODEL if outcome.error is None else classify(outcome.error)
+    return ends.low, ends.high
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,8 +238,9 @@ class Report(Result):
             if record.number is None:
                 continue
             numbers[key] = record.number
-            low, high = _find_shown_ends(record)
-            numbers |= {f"{key}.{name}": end for name, end in (("low", low), ("high", high)) if end is not None}
+            if isinstance(record.value, Measurement) or record.sign:  # others are exact
+                ends = zip(("low", "high"), _find_ends(record), strict=True)
+                numbers |= {f"{key}.{name}": end for name, end in ends if end is not None}
         return numbers
 
     @property
@@ -288,8 +286,7 @@ class Report(Result):
 def _list_metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each metric: its number in base units with the known ends, and the shown text."""
     for record in report.statuses.values():
-        ends = record.ends or Bounds()
-        low, high = record.value.interval if isinstance(record.value, Measurement) else (ends.low, ends.high)
+        low, high = _find_ends(record)
         yield {
             "key": record.key,
             "name": record.friendly_name,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -99,13 +99,13 @@ def load_as(kind: type[R], path: str | PathLike[str]) -> R:
 def parse(content: bytes, source: str) -> Report | Comparison:
     """Read the bytes of a file; ``source`` is its name in errors."""
     with _name_file(source):
-        return _read_result(_open_content(_decode(content, source)))
+        return _read_result(*_open(content, source))
 
 
 def require_sealed(content: bytes, source: str) -> None:
     """Raise `ReportFileError` for bytes that are no file of `save`, or changed; `parse` checks the rest of it."""
     with _name_file(source):
-        _open_content(_decode(content, source))
+        _open(content, source)
 
 
 @contextmanager
@@ -120,14 +120,6 @@ def _name_file(source: str) -> Iterator[None]:
             raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_shorten(error)}") from error
 
 
-def _decode(content: bytes, source: str) -> Any:
-    try:
-        return msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        hint = "; was it cut off?" if not content or content.startswith(b"{") else ""
-        raise ReportFileError(f"{source} is not a report of profilerkit: {_shorten(error)}{hint}") from error
-
-
 def _shorten(error: Exception) -> str:
     """Return the text of an error, cut if the file holds very long names."""
     message = str(error)
@@ -135,13 +127,6 @@ def _shorten(error: Exception) -> str:
 
 
 # The seal -------------------------------------------------------------------------------------------------------------
-
-
-class _Opened(NamedTuple):
-    """The content of a file whose checksum fits: its format, and all that is not of its seal."""
-
-    kind: str
-    body: dict[str, Any]
 
 
 def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -166,13 +151,21 @@ def compute_checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _open_content(content: Any) -> _Opened:
-    """Return the kind and the body of a file; raises `ValueError` for another schema, or if the checksum differs."""
-    kind = _read_kind(content)
-    sealed = {key: value for key, value in content.items() if key != "checksum"}
-    if content.get("checksum") != compute_checksum(sealed):
+def _open(content: bytes, source: str) -> tuple[str, dict[str, Any]]:
+    """Return the format of a file whose checksum fits, and all that is not of its seal.
+
+    Raises `ReportFileError` for a file that is no JSON; `ValueError` for another format, or if the checksum differs.
+    """
+    try:
+        decoded = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        hint = "; was it cut off?" if not content or content.startswith(b"{") else ""
+        raise ReportFileError(f"{source} is not a report of profilerkit: {_shorten(error)}{hint}") from error
+    kind = _read_kind(decoded)
+    sealed = {key: value for key, value in decoded.items() if key != "checksum"}
+    if decoded.get("checksum") != compute_checksum(sealed):
         raise ValueError("checksum does not fit the content: the file was changed after it was written")
-    return _Opened(kind, {key: value for key, value in sealed.items() if key not in _HEAD})
+    return kind, {key: value for key, value in sealed.items() if key not in _HEAD}
 
 
 def _read_kind(content: Any) -> str:
@@ -194,11 +187,11 @@ def _read_kind(content: Any) -> str:
 # The report in it -----------------------------------------------------------------------------------------------------
 
 
-def _read_result(opened: _Opened) -> Report | Comparison:
-    if opened.kind == _REPORT:
-        return read_report(opened.body)
-    reports = opened.body.get("reports")
-    if set(opened.body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
+def _read_result(kind: str, body: dict[str, Any]) -> Report | Comparison:
+    if kind == _REPORT:
+        return read_report(body)
+    reports = body.get("reports")
+    if set(body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
         raise ValueError("reports: a comparison holds two reports or more, and nothing else")
     first, *rest = (read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
     return Comparison(first, tuple(rest))
