@@ -10,7 +10,7 @@ from ..trace.alignment import find_difference, is_foreign
 from ..trace.layer_paths import walk_outwards
 from ..trace.layer_view import group_children
 from .grids import Grid
-from .side_by_side_grids import difference_grid
+from .layer_grids import difference_grid
 
 __all__ = ["list_changed_layers", "measure_change"]
 

@@ -19,9 +19,8 @@ from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
 from ..results.comparison import Comparison
 from ..results.report import Report
-from .column_widths import BEFORE_NOISE, indent_cell
 from .content import parts
-from .fitting import FittedColumn, fit
+from .fitting import BEFORE_NOISE, FittedColumn, fit, indent_cell
 from .grids import FIRM_SPACE, Grid, Notes, Part, join_units
 from .selection import Selection
 

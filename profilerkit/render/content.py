@@ -17,10 +17,10 @@ from ..trace.records import LayerTable
 from ..trace.table import Table
 from .enhancements import write_enhancement
 from .grids import Grid, Notes, Part, list_records
+from .layer_grids import all_layers_grids
 from .layer_time_grids import has_times
 from .notes import make_comparison_notes, make_notes
 from .selection import Selection
-from .side_by_side_grids import all_layers_grids
 from .table_grids import ROWS
 from .time_grids import environment_grids, measurement_grids, sweep_grids
 from .values import choose_mark, split_value, write_compared_value

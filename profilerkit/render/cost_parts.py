@@ -7,16 +7,19 @@ and the smallest parts are gathered as the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any, Literal, TypeAlias
 
 from ..trace.bounds import WORK
 from ..trace.layer_paths import parent_path
 from ..trace.layer_view import group_children, number_kinds
-from .block_names import append_name, find_block, is_numbered, label_layers, name_inside
-from .model_parts import Part, Row, gather, join_alike
+from .block_names import append_name, find_block, is_numbered, label_blocks, label_layers, name_inside, split_number
 
-__all__ = ["choose_column", "divide"]
+__all__ = ["Part", "choose_column", "divide"]
+
+Row: TypeAlias = Mapping[str, Any]
 
 #: The columns that parts are found by, the first in which the model has anything.
 _BY = ("forward_seconds", *WORK, "params")
@@ -26,6 +29,64 @@ _LEAST_SHARE = 0.01
 _MOST_FLAT = 30
 #: A part with less of the whole is not opened.
 _LEAST_OPENED = 0.3
+
+
+@dataclass(eq=False)
+class Part:
+    """Layers that stand together in one line.
+
+    Attributes:
+        label: The path of the layer from the part around it; ``encoder.layer.0-11`` for equal layers, ``block_1`` for
+            the layers of a block.
+        rows: The rows of the layers.
+        kind: The kind of the part. "layers": one layer, or equal layers. "block": different layers that share the name
+            of a block, or several blocks that follow each other. "own": the work of the layers themselves, without the
+            layers inside. "others": all layers without a line.
+        inside: The parts inside the part; empty if it stays closed.
+    """
+
+    label: str
+    rows: tuple[Row, ...]
+    kind: Literal["layers", "block", "own", "others"] = "layers"
+    inside: list[Part] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        """The path of the first layer."""
+        return str(self.rows[0]["path"])
+
+    def sum(self, column: str) -> float | None:
+        """Return the sum of a column; None if no layer has a value."""
+        values = self.list_values(column)
+        return sum(values) if values else None
+
+    def list_values(self, column: str) -> list[float]:
+        """Return the values of a column, without the layers that have none."""
+        name = f"own_{column}" if self.kind == "own" else column
+        return [row[name] for row in self.rows if row.get(name) is not None]
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Part]]:
+        """Yield the parts inside, in the order of the model, each with its depth."""
+        for part in self.inside:
+            yield depth, part
+            yield from part.walk(depth + 1)
+
+    def find_block(self) -> str | None:
+        """Return the path of the block whose layers these are: ``block_1``; None if their names tell no block."""
+        block = find_block(self.path)
+        return block if self.kind == "block" or (self.kind == "layers" and block != self.path) else None
+
+    def find_stage(self) -> tuple[str, ...] | None:
+        """Return a key that the blocks of one stage share: their series and the shapes of their outputs.
+
+        The key of layers in a list has their type too: a pooling layer between two blocks is not part of their stage.
+        None for a part of no series (``block_`` or ``features.``), or without shapes.
+        """
+        shapes = self.rows[-1].get("output_shapes")
+        numbered = split_number(self.find_block() or self.path)
+        if self.kind not in ("layers", "block") or not shapes or not numbered or not numbered.series:
+            return None
+        return numbered.series, str(shapes), str(self.rows[0]["type"]) if self.kind == "layers" else ""
 
 
 def choose_column(rows: Sequence[Row]) -> str:
@@ -95,7 +156,7 @@ class _Opener:
             inside = self._join_series(inside, part)
         inside = [self.pass_through(inner) for inner in inside]
         left = self._choose_left(inside, room)
-        shown, others = [inner for inner in inside if inner not in left], gather(left)
+        shown, others = [inner for inner in inside if inner not in left], Part("", _join_rows(left), "others")
         lines = [*shown, others] if len(left) > 1 else inside
         return lines if 1 < len(lines) <= room and self._tells_more(shown, others, part) else []
 
@@ -171,9 +232,37 @@ class _Opener:
 
         Small parts between two blocks are joined with them. If all parts would become one, none are joined.
         """
-        parts = join_alike(inside, around.path, Part.find_block, self._is_large)
-        parts = join_alike(parts, around.path, Part.find_stage, self._is_large)
+        parts = self._join_alike(inside, around, Part.find_block)
+        parts = self._join_alike(parts, around, Part.find_stage)
         return parts if len(parts) > 1 else list(inside)
+
+    def _join_alike(self, parts: Sequence[Part], around: Part, find_key: Callable[[Part], Any]) -> list[Part]:
+        """Return parts right inside another, with neighbors of one key joined, and with them small parts between them.
+
+        ``find_key`` returns the key of a part; None for one that is not joined.
+        """
+        runs: list[list[Part]] = []
+        last_large = 0  # the run that goes on with the next part of its key; small parts may stand behind it
+        for part in parts:
+            key = find_key(part)
+            if runs and key is not None and key == find_key(runs[last_large][0]):
+                runs[last_large:] = [[*(earlier for run in runs[last_large:] for earlier in run), part]]
+                continue
+            if self._is_large(part):
+                last_large = len(runs)
+            runs.append([part])
+        return [run[0] if len(run) == 1 else _join_blocks(run, around.path) for run in runs]
+
+
+def _join_blocks(parts: Sequence[Part], outer: str) -> Part:
+    """Return blocks right inside the layer ``outer`` as one part: ``features.4-6``, ``block_3-5``."""
+    rows = _join_rows(parts)
+    first, last = (name_inside(find_block(row["path"]), outer) for row in (rows[0], rows[-1]))
+    return Part(label_blocks(first, last), rows, "block")
+
+
+def _join_rows(parts: Sequence[Part]) -> tuple[Row, ...]:
+    return tuple(row for part in parts for row in part.rows)
 
 
 def _split_runs(rows: Sequence[Row], find_key: Callable[[Row], Hashable]) -> list[list[Row]]:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .column_widths import BEFORE_NOISE, add_widths, measure_columns, split_into_tables, squeeze
-from .grids import Grid
+from rich.cells import cell_len
 
-__all__ = ["FittedColumn", "FittedGrid", "fit"]
+from .grids import Grid, split_columns
+
+__all__ = ["BEFORE_NOISE", "FittedColumn", "FittedGrid", "fit", "indent_cell"]
+
+#: Longer names of metrics are always folded.
+_LONGEST_NAME = 36
+#: Shorter words are never folded: a shape [1, 256, 112, 112], a type, the end of a path.
+_LONGEST_WHOLE = 24
+#: A longer number is folded like a name.
+_LONGEST_NUMBER = 60
+#: A column of text, and the title of a column of numbers, may be narrowed to this.
+_NARROWEST = 12
+#: The space before the noise or the interval of a number: a long number is folded there.
+BEFORE_NOISE = re.compile(r" (?=[±\[])")
 
 
 class FittedColumn(NamedTuple):
@@ -38,21 +51,17 @@ def fit(grid: Grid, available: int) -> FittedGrid:
     """Return a grid as it fits into so many columns of text."""
     left_out = _choose_left_out(grid, available)
     grid = _without_columns(grid, left_out)
-    if "Unit" in grid.titles and _needs_several_tables(grid, available):
+    if "Unit" in grid.titles and len(_split_into_tables(grid, available)) > 1:
         grid = _move_units(grid)
-    if "Type" in grid.titles[1:2] and _needs_several_tables(grid, available):
+    if "Type" in grid.titles[1:2] and len(_split_into_tables(grid, available)) > 1:
         grid = _fold_types(grid)
-    widths = measure_columns(grid)
+    widths = _measure_columns(grid)
     tables = []
-    for columns in split_into_tables(widths, available):
-        squeezed = squeeze([widths[column] for column in columns], available)
+    for columns in _split_into_tables(grid, available):
+        squeezed = _squeeze([widths[column] for column in columns], available)
         tables.append(list(map(FittedColumn, columns, squeezed)))
     missed = [" ".join(title.split()) for title in left_out if title not in ("Type", "")]  # types are behind the names
     return FittedGrid(grid, missed, tables)
-
-
-def _needs_several_tables(grid: Grid, available: int) -> bool:
-    return len(split_into_tables(measure_columns(grid), available)) > 1
 
 
 def _choose_left_out(grid: Grid, available: int) -> list[str]:
@@ -72,7 +81,7 @@ def _choose_left_out(grid: Grid, available: int) -> list[str]:
 
 def _fits(grid: Grid, available: int) -> bool:
     """Return whether a grid has so many columns of text at most, without any of its own narrowed."""
-    return add_widths(width.best for width in measure_columns(grid)) <= available
+    return _add_widths(width.best for width in _measure_columns(grid)) <= available
 
 
 def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
@@ -108,3 +117,62 @@ def _fold_types(grid: Grid) -> Grid:
     """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
     rows = tuple((f"{name}: {kind}" if kind else name, kind, *others) for name, kind, *others in grid.rows)
     return _leave_out(replace(grid, rows=rows), 1)
+
+
+# Widths ---------------------------------------------------------------------------------------------------------------
+
+
+class _Width(NamedTuple):
+    """How wide a column must be at the least, folded where it may be, and how wide it should be."""
+
+    least: int
+    best: int
+
+
+def _measure_columns(grid: Grid) -> list[_Width]:
+    """Return how wide each column of a grid must be, and should be."""
+    return [_measure_column(grid, column) for column in range(len(grid.titles))]
+
+
+def _measure_column(grid: Grid, column: int) -> _Width:
+    heading = max(map(cell_len, grid.titles[column].split("\n")))
+    cells = (cell_len(indent_cell(grid, row, column)) for row in range(len(grid.rows)))
+    best = max([heading, *cells])
+    if column == 0:  # names, which are folded anywhere
+        best = min(best, _LONGEST_NAME) if grid.kind == "metrics" else best
+        return _Width(min(best, _LONGEST_WHOLE), best)
+    texts = [row[column] for row in grid.rows]
+    if column in grid.numeric:
+        pieces = [piece for text in texts for piece in BEFORE_NOISE.split(text)]
+        longest = min(max(map(cell_len, pieces), default=0), _LONGEST_NUMBER)
+        return _Width(max(longest, min(heading, _NARROWEST)), best)
+    words = [word for text in texts for word in ([text] if text.startswith("[") else text.split())]  # shapes stay whole
+    longest = min(max(map(cell_len, words), default=0), _LONGEST_WHOLE)
+    return _Width(min(best, max(longest, _NARROWEST)), best)
+
+
+def _add_widths(widths: Iterable[int]) -> int:
+    """Return the width of a table with columns of these widths, separators included."""
+    return sum(width + 3 for width in widths) - 1
+
+
+def _split_into_tables(grid: Grid, available: int) -> list[list[int]]:
+    """Return the columns of each table that a grid is drawn as, with its columns folded where they may be."""
+    least = [width.least for width in _measure_columns(grid)]
+    return split_columns(len(least), lambda columns: _add_widths(least[column] for column in columns) <= available)
+
+
+def _squeeze(widths: Sequence[_Width], available: int) -> list[int]:
+    """Return the best widths, with the widest columns narrowed until the table fits."""
+    fitted = [min(width.best, max(width.least, available)) for width in widths]
+    for _ in range(_add_widths(fitted) - available):
+        narrower = [column for column, width in enumerate(widths) if fitted[column] > width.least]
+        if narrower:
+            fitted[max(narrower, key=fitted.__getitem__)] -= 1
+    return fitted
+
+
+def indent_cell(grid: Grid, row: int, column: int) -> str:
+    """Return a cell; one of the first column is indented by the depth of its row."""
+    indent = "  " * grid.depths[row] if grid.depths and not column else ""
+    return f"{indent}{grid.rows[row][column]}"

@@ -1,25 +1,30 @@
-"""The layers of a model as a grid: their counts and their measured values."""
+"""The layers of a model as a grid, with counts and measured values; and the layers of several models side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
+from ..foreign_text import visible
+from ..results.comparison import Comparison
+from ..trace.alignment import name_column
+from ..trace.bounds import name_ends
+from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid
 from .layer_settings import write_settings
-from .values import Column, write_achieved, write_row_value, write_shapes, write_signed_count
+from .values import Column, write_achieved, write_count, write_row_value, write_shapes, write_signed_count
 
 __all__ = [
-    "COUNTS",
     "GridColumn",
     "Row",
+    "all_layers_grids",
+    "difference_grid",
     "layer_grid",
     "make_grid",
-    "name_layer",
-    "write_bounded",
     "write_calls",
     "write_name",
 ]
@@ -27,7 +32,7 @@ __all__ = [
 Row: TypeAlias = Mapping[str, Any]
 
 #: The counts of layers, with the titles of their columns.
-COUNTS = {"params": "Params", "macs": "MACs", "flops": "FLOPs"}
+_COUNTS = {"params": "Params", "macs": "MACs", "flops": "FLOPs"}
 #: The columns of `Report.layerwise` that stand beside the counts if layers were timed, and their titles.
 _TIMED = {
     "forward_seconds": "Forward",
@@ -38,6 +43,12 @@ _TIMED = {
 }
 #: The columns that a narrow terminal leaves out of a table of layers, in this order.
 _LEAST_NEEDED = ("Calls", "Type", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
+#: The counts of layers that are shown for several models, each with the title of its grid.
+_ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
+#: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.
+_HIDDEN = {"flops": "FLOPs", "own_macs": "own MACs", "own_flops": "own FLOPs"}
+#: How the keys of the first and of the second model begin in a row of two models.
+_SIDES = ("", "other_")
 
 
 class GridColumn(NamedTuple):
@@ -63,8 +74,8 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     columns.append(GridColumn("Output shape", lambda row: write_shapes(row.get("output_shapes"))))
     if any(row["calls"] != 1 for row in layers):
         columns.append(GridColumn("Calls", write_calls, is_number=True))
-    for key, heading in COUNTS.items():
-        columns.append(GridColumn(heading, partial(write_bounded, key=key), is_number=True))
+    for key, heading in _COUNTS.items():
+        columns.append(GridColumn(heading, partial(_write_bounded, key=key), is_number=True))
     for key, heading in _TIMED.items():
         is_time = "_seconds" in key  # seconds, or their share of the model's
         if layers and key in layers[0] and (with_seconds or not is_time):
@@ -81,10 +92,42 @@ def make_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], ne
     return Grid(title, titles, cells, numeric, depths, kind="layers", least_needed=_LEAST_NEEDED)
 
 
+def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
+    """Return layers side by side: parameters and MACs in both models, and how each layer changed unless all changed.
+
+    ``nested`` is as in `layer_grid`.
+    """
+    columns = [GridColumn("Layer", partial(_write_both_names, nested=nested)), GridColumn("Type", _write_both_types)]
+    for key in ("params", "macs"):
+        for side, name in zip(_SIDES, names, strict=True):
+            heading = f"{_COUNTS[key]}\n{visible(name)}"
+            columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
+    changes = list(map(_describe_change, rows))
+    if any(change != "changed" for change in changes):
+        columns.append(GridColumn("Change", _describe_change))
+    grid = make_grid(title, columns, rows, nested)
+    is_hidden = any(change != row["change"] for change, row in zip(changes, rows, strict=True))
+    return replace(grid, least_needed=()) if is_hidden else grid  # no other column shows such a difference
+
+
+def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
+    """Yield the layers of all models side by side: their parameters, MACs and FLOPs, each with the layers inside.
+
+    A cell is empty if the model lacks the layer, and a hyphen if the count of the layer is 0.
+    """
+    rows = within_depth(comparison.all_layers(*_ALL_MODELS), depth)
+    for column, title in _ALL_MODELS.items():
+        columns = [GridColumn("Layer", write_name), GridColumn("Type", itemgetter("type"))]
+        for report in comparison.reports:
+            write = partial(_write_model, column=column, model=report.name)
+            columns.append(GridColumn(visible(report.name), write, is_number=True))
+        yield make_grid(title, columns, rows)
+
+
 # Cells ----------------------------------------------------------------------------------------------------------------
 
 
-def name_layer(path: str, nested: bool) -> str:
+def _name_layer(path: str, nested: bool) -> str:
     """Return the last part of a path, or all of it; the model itself has an empty one."""
     name = path.rpartition(".")[2] if nested else path
     return name or "(model)"
@@ -92,7 +135,7 @@ def name_layer(path: str, nested: bool) -> str:
 
 def write_name(row: Row, nested: bool = True) -> str:
     """Return the name of a layer: its path, or the last part of it inside the rows of its parents."""
-    return name_layer(row["path"], nested)
+    return _name_layer(row["path"], nested)
 
 
 def write_calls(row: Row) -> str:
@@ -100,7 +143,7 @@ def write_calls(row: Row) -> str:
     return str(row.get("calls") or "-")
 
 
-def write_bounded(row: Row, key: str) -> str:
+def _write_bounded(row: Row, key: str) -> str:
     """Return a count with the sign before it, such as "≥ "."""
     return write_signed_count(*write_row_value(row, key))
 
@@ -108,3 +151,36 @@ def write_bounded(row: Row, key: str) -> str:
 def _write_measured(row: Row, key: str) -> str:
     """Return a time or a value computed from times, in the unit of its column; a hyphen if nothing was measured."""
     return (write_achieved(row) if key.startswith("achieved") else Column.of(key).show(row[key])) or "-"
+
+
+def _write_both_names(row: Row, nested: bool) -> str:
+    """Return the name of a layer in the first model, with that in the second one if it differs."""
+    path, other = row["path"], row["other_path"]
+    name = _name_layer(path, nested)
+    return name if other in (None, path) else f"{name} / {_name_layer(other, nested)}"
+
+
+def _write_both_types(row: Row) -> str:
+    """Return the type of a layer in the first model, with that in the second one if it differs."""
+    kind, other = row["type"], row["other_type"]
+    return str(kind) if other in (None, kind) else f"{kind} / {other}"
+
+
+def _write_side(row: Row, key: str) -> str:
+    """Return a count of one of several models, with its sign; nothing for a layer that the model lacks."""
+    return "" if row[key] is None else _write_bounded(row, key)
+
+
+def _write_model(row: Row, column: str, model: str) -> str:
+    """Return a count of the model of this name in a row of all models, as `_write_side` does."""
+    names = (column, *name_ends(column))
+    counts = {name: row[key] for name in names if (key := name_column(name, model)) in row}
+    return _write_side(counts, column)
+
+
+def _describe_change(row: Row) -> str:
+    """Say how a layer changed; if no column shows the difference, name the value and its difference."""
+    if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
+        return str(row["change"])
+    hidden = next(name for name in _HIDDEN if row[f"{name}_difference"])
+    return f"{_HIDDEN[hidden]} {write_count(row[hidden])} to {write_count(row[f'other_{hidden}'])}"

@@ -14,9 +14,8 @@ from ..trace.records import LayerTable
 from ..trace.table import Table
 from .changed_layers import measure_change
 from .grids import Grid
-from .layer_grids import layer_grid
+from .layer_grids import difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
-from .side_by_side_grids import difference_grid
 from .table_grids import ROWS, operator_grid, table_grid
 
 __all__ = ["Selection"]

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.render.cost_parts import choose_column, divide
-from profilerkit.render.model_parts import Part
+from profilerkit.render.cost_parts import Part, choose_column, divide
 
 #: Path, type, MACs with the layers inside, own MACs, parameters.
 _Layer = tuple[str, str, int, int, int]

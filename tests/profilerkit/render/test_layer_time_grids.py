@@ -6,7 +6,7 @@ from drawn_reports import record
 
 from profilerkit import Report
 from profilerkit.render.layer_time_grids import layer_time_grid
-from profilerkit.render.table_notes import top_row_note
+from profilerkit.render.notes import top_row_note
 from profilerkit.times.layer_times import LayerTime, LayerTimeTable
 from profilerkit.trace.records import LayerTable
 

@@ -12,7 +12,7 @@ from drawn_reports import STUDENT, TEACHER
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.errors import ArgumentError
 from profilerkit.render import render
-from profilerkit.render.table_notes import top_row_note
+from profilerkit.render.notes import top_row_note
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.operator_times import (

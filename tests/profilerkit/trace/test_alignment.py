@@ -11,7 +11,7 @@ from layer_reports import report
 
 from profilerkit import Comparison
 from profilerkit.render.changed_layers import measure_change
-from profilerkit.render.side_by_side_grids import all_layers_grids, difference_grid
+from profilerkit.render.layer_grids import all_layers_grids, difference_grid
 from profilerkit.trace.alignment import align
 from profilerkit.trace.families import find_family, is_activation
 from profilerkit.trace.records import LayerTable
