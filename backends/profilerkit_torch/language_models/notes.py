@@ -14,7 +14,7 @@ from profilerkit_predict.language_models.laws import Passes, split_phases
 from profilerkit_predict.language_models.records import ReadIn
 from profilerkit_predict.language_models.weights import find_passes
 
-from ..model.quantization_notes import note_quantization
+from ..model.packed_weights import note_quantization
 from .configurations import find_longest_context
 from .following import follow
 from .generating import is_encoder_decoder

@@ -5,18 +5,22 @@ That is in caches, closures and modules. An error of an attempt on shapes alone 
 
 from __future__ import annotations
 
+import gc
+import traceback
 import warnings
 from dataclasses import replace
+from types import FunctionType
 
 import torch
+from torch.nn.modules import module as torch_module
 
 from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
+from profilerkit.error_text import list_causes
 from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.records import ModelTrace
 
 from ..model.inventory import Inventory, is_lazy
-from ..untouched.error_frames import clear_frames, without_frames
 from ..untouched.leftovers import remove_leftovers
 from ..untouched.surroundings import Surroundings
 from .pass_errors import LeftBehindError, UnansweredError
@@ -64,7 +68,7 @@ def _run(recorded: RecordedPass, surroundings: Surroundings) -> ModelTrace | Exc
         is_first_attempt = recorded.stand_ins.lack_values and has_values(recorded.inventory)
         if is_first_attempt and not isinstance(error, MemoryError):
             return _let_go_of_frames(error)
-        clear_frames(error)
+        _clear_frames(error)
         remove_leftovers(recorded.list_remaining, surroundings)
         raise
 
@@ -77,8 +81,9 @@ def has_values(inventory: Inventory) -> bool:
 def _let_go_of_frames(error: Exception) -> Exception:
     """Return an error of an attempt that another one follows, without its frames; one of ours says where it is from."""
     line = find_raising_line(error, __package__)
-    bare = without_frames(error)
-    return bare if line is None else backend_failed(bare, "torch", line)
+    for link in list_causes(error):
+        link.__traceback__ = None
+    return error if line is None else backend_failed(error, "torch", line)
 
 
 def _warn_of_remaining(stand_ins: StandIns) -> None:
@@ -90,3 +95,28 @@ def _warn_of_remaining(stand_ins: StandIns) -> None:
             ModelChangedWarning,
             stacklevel=find_stack_level(),
         )
+
+
+def _clear_frames(error: Exception) -> None:
+    """Clear the local variables of an error's frames; its traceback stays to be read.
+
+    Else all tensors there would be searched for as leftovers, and be alive for as long as somebody keeps the error.
+    """
+    for link in list_causes(error):
+        _empty_cells_of_calls(link)
+        traceback.clear_frames(link.__traceback__)
+
+
+def _empty_cells_of_calls(error: BaseException) -> None:
+    """Empty the cells in which torch's call of a module has its arguments: a frame that is cleared keeps its function.
+
+    That is the function inside ``nn.Module._call_impl``. Its call is over when it has raised, and nobody else has these
+    cells.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals is not vars(torch_module) or not frame.f_code.co_freevars:
+            continue
+        for function in gc.get_referents(frame):
+            if type(function) is FunctionType and function.__code__ is frame.f_code:
+                for cell in function.__closure__ or ():
+                    del cell.cell_contents

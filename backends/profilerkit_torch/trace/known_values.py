@@ -5,7 +5,7 @@ The path of a model depends on positions, masks and lengths. Each such stand-in,
 the concrete tensor, an in-place operator writes to it. Random numbers, and tensors above a mebibyte, have none.
 
 A stand-in for a buffer or an input of the user has that tensor as its *original*; its concrete tensor is made at the
-first write to it, or when its values are read. `value_answers` has the operators whose results depend on values.
+first write to it, or when its values are read. `operator_results` has the operators whose results depend on values.
 """
 
 from __future__ import annotations

@@ -1,18 +1,33 @@
-"""What an operator makes in a pass: by its kernel, by known values, or on stand-ins without running it."""
+"""What an operator makes in a pass: by its kernel, by known values, or on stand-ins without running it.
+
+The output shapes or numbers of some operators depend on values: ``x[mask]``, ``mask.nonzero()``, ``mask.any().item()``.
+The values of small tensors are known although their stand-ins have none.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from ..compat.operators import find_operator
 from .kernel_outputs import lay_out_as_kernels, leave_out, require_one_dtype
+from .known_values import KnownValues, is_small
 from .meta_outputs import without_running
 from .operator_facts import OperatorCall, depends_on_values, tensors_in
-from .value_answers import answer_by_values, move_to_cpu
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["make_result"]
+__all__ = ["add_size", "make_result"]
+
+_CPU = torch.device("cpu")
+_META = torch.device("meta")
+_INDEX = find_operator("aten.index.Tensor")
+_MASKED_SELECT = find_operator("aten.masked_select.default")
+_REPEAT = find_operator("aten.repeat_interleave.self_Tensor")
+_TO_COPY = find_operator("aten._to_copy.default")
 
 
 def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
@@ -25,7 +40,7 @@ def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> 
     needs_values = depends_on_values(call.func)
     runs_on_values = needs_values and not _lacks_values(recorder, moved)
     if not runs_on_values:
-        answer = (answer_by_values if needs_values else move_to_cpu)(recorder.values, *call)
+        answer = (_answer_by_values if needs_values else _move_to_cpu)(recorder.values, *call)
         if answer is not None:
             return answer, True
     result = _run_on_stand_ins(recorder, call, moved)
@@ -49,3 +64,98 @@ def _run_on_stand_ins(recorder: Recorder, call: OperatorCall, moved: OperatorCal
         recorder.guard.watch(*call)
     result = leave_out(moved.func, moved.args, moved.run(), recorder.kernels)
     return lay_out_as_kernels(moved.func, moved.args, result)
+
+
+# By known values ------------------------------------------------------------------------------------------------------
+
+
+def _answer_by_values(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+    """Return what an operator makes whose output shapes or numbers depend on values; None where these are unknown."""
+    values = knowledge.run_on_values(func, args, kwargs)
+    device = next((tensor.device for tensor in tensors_in(args) if knowledge.stands_in(tensor)), _CPU)
+    if values is not None:
+        return _replace_by_stand_ins(knowledge, values, device)
+    if func is _INDEX:
+        return _index_by_masks(knowledge, args[0], args[1], device)
+    if func is _MASKED_SELECT:
+        return _select_by_mask(knowledge, args[0], args[1], device)
+    return None
+
+
+def _replace_by_stand_ins(knowledge: KnownValues, values: Any, device: torch.device) -> Any:
+    """Return for real tensors others without values, of which the real ones are known; numbers as they are."""
+    if isinstance(values, torch.Tensor):
+        stand_in = knowledge.make_stand_in(values, device)
+        if is_small(values):
+            knowledge.give(stand_in, values)
+        return stand_in
+    if isinstance(values, (list, tuple)):
+        return tuple(_replace_by_stand_ins(knowledge, value, device) for value in values)
+    return values
+
+
+def _index_by_masks(knowledge: KnownValues, tensor: torch.Tensor, indices: Sequence[Any], device: torch.device) -> Any:
+    """Return a tensor without values indexed by masks that are known; None for other indices."""
+    positions = list(_replace_masks(knowledge, indices, device))
+    if not any(map(_is_mask, indices)) or any(map(_is_mask, positions)):
+        return None
+    return _INDEX(knowledge.make_stand_in(tensor, device), positions)
+
+
+def _replace_masks(knowledge: KnownValues, indices: Sequence[Any], device: torch.device) -> Iterator[Any]:
+    """Yield the indices without values; for a known mask the positions that it chooses."""
+    for index in indices:
+        mask = knowledge.find(index) if _is_mask(index) else None
+        if mask is not None:
+            for positions in knowledge.run(_find_positions, (mask,), {}):
+                yield knowledge.make_stand_in(positions, device)
+        else:
+            yield index if index is None else knowledge.make_stand_in(index, device)
+
+
+def _select_by_mask(
+    knowledge: KnownValues, tensor: torch.Tensor, mask: torch.Tensor, device: torch.device
+) -> torch.Tensor | None:
+    """Return a vector with a place for each element that a mask chooses; None for a mask that is not known."""
+    values = knowledge.find(mask)
+    if values is None:
+        return None
+    shape = torch.broadcast_shapes(tensor.shape, values.shape)
+    return torch.empty(knowledge.run(_sum_expanded, (values, shape), {}), dtype=tensor.dtype, device=device)
+
+
+def _move_to_cpu(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """Return the real tensor that a move of a meta tensor to the CPU makes, if its values are known; else None.
+
+    A fake tensor that is moved stays a fake one.
+    """
+    if func is not _TO_COPY or not args[0].is_meta or torch.device(kwargs.get("device", _META)) != _CPU:
+        return None
+    values = knowledge.find(args[0])
+    return None if values is None else func(values, **kwargs)
+
+
+def add_size(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if it is known."""
+    if func is not _REPEAT or kwargs.get("output_size") is not None:
+        return kwargs
+    repeats = knowledge.find(args[1])
+    if repeats is None:
+        return kwargs
+    repeated = args[0]
+    dim = args[2] if len(args) > 2 else kwargs.get("dim")
+    length = repeated.numel() if dim is None else repeated.shape[dim]
+    return {**kwargs, "output_size": knowledge.run(_sum_expanded, (repeats, (length,)), {})}
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _find_positions(mask: torch.Tensor) -> Sequence[torch.Tensor]:
+    return mask.nonzero().unbind(1)
+
+
+def _sum_expanded(mask: torch.Tensor, shape: Sequence[int]) -> int:
+    """Return the sum of a mask, or of numbers of repetitions, that is expanded to a shape."""
+    return int(mask.expand(shape).sum())

@@ -16,8 +16,7 @@ from ..model.packed_weights import list_beside_packed
 from ..model.storages import storage_key
 from ..model.tensors import PLAIN_TYPES, list_wrapped
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
-from .live_bytes import INPUT, LiveBytes
-from .viewed_bytes import list_viewed_bytes
+from .live_bytes import INPUT, LiveBytes, list_viewed_bytes
 
 if TYPE_CHECKING:
     from .recorder import Recorder

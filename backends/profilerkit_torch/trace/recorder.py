@@ -31,14 +31,13 @@ from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
 from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import OperatorCall, is_error_of_stand_ins, is_question_of_dtype, tensors_among, tensors_in
-from .operator_results import make_result
+from .operator_results import add_size, make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
 from .plan_store import PlanStore
 from .plans import Plan, make_plan
 from .signatures import Signature, read_signature
-from .value_answers import add_size
 
 __all__ = ["Recorder"]
 

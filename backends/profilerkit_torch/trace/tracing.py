@@ -31,8 +31,8 @@ from ..compat.tensors import FAKE_MODULE
 from ..costs.registry import COSTS
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import adapt_to_keras
+from ..model.packed_weights import note_quantization
 from ..model.programs import with_nodes
-from ..model.quantization_notes import note_quantization
 from ..model.rank_shares import rank_share
 from ..model.scripts import frozen_weights, notes_on_scripts
 from ..model.wrapped import give_wrapper, has_wrappers, unwrap

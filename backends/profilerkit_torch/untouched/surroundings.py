@@ -8,22 +8,26 @@ may store a tensor is noted before a pass as one of `holders`. A tensor that is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
-from types import CellType, FunctionType, MethodType
-from typing import Any
+from opcode import opmap
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
 
 import torch
 
 from profilerkit import ModelInputs
+from profilerkit.process.cached import once_for_each
 from profilerkit.process.containers import CONTAINERS
 from profilerkit.process.object_facts import count_items, list_slots
 from profilerkit.process.restoring import call_each
 
+from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
 from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell
-from .own_functions import FUNCTIONS, CodeNames, OwnMethods, list_functions, list_hooks, read_names
+from .snapshots import list_own_classes
 
 __all__ = ["Surroundings"]
 
@@ -36,6 +40,9 @@ _CALLS = 8
 #: How many containers and objects, one inside the other, are followed from a global or a cell.
 _NESTED = 4
 _CONTAINER_TYPES = frozenset(CONTAINERS)
+#: The types of functions whose code is followed.
+_FUNCTIONS = (FunctionType, MethodType, partial, FUNCTION_CACHE)
+_STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 
 class Surroundings:
@@ -61,10 +68,14 @@ class Surroundings:
         self._reached: dict[int, int] = {}
         #: By the id of a namespace; None for one that is not noted.
         self._namespaces: dict[int, Namespace | None] = {}
-        self._methods = OwnMethods(inventory)
-        self._note_functions([*self._methods.take_first(), *list_functions(inventory)])
+        #: The methods of the model's own classes that no function has named so far, by name.
+        self._methods: dict[str, list[Any]] = _find_methods(inventory)
+        unnamed = {name for name in self._methods if name == "forward" or name.startswith("__")}
+        attributes = [value for _, attributes in inventory.further_attributes for value in attributes.values()]
+        functions = [value for value in attributes if type(value) in _FUNCTIONS]
+        self._note_functions([*self._take_methods(unnamed), *functions])
         self.own_cells = [holder for holder in self.holders if isinstance(holder, Cell)]
-        self._note_functions([*list_hooks(inventory), inputs.function])
+        self._note_functions([*_list_hooks(inventory), inputs.function])
 
     def restore_own_cells(self) -> None:
         """Restore the closure variables of the model's own methods, numbers too, as if they were attributes.
@@ -105,9 +116,13 @@ class Surroundings:
             self._note_contents(defaults, function.__qualname__)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._note_cell(cell, f"{name} of {function.__qualname__}")
-        names = read_names(function.__code__)
+        names = _read_names(function.__code__)
         self._note_globals(function.__globals__, names)
-        self._called += self._methods.take(names.used)
+        self._called += self._take_methods(names.used)
+
+    def _take_methods(self, names: AbstractSet[str]) -> list[Any]:
+        """Return the methods with these names that were not taken before."""
+        return [method for name in self._methods.keys() & names for method in self._methods.pop(name)]
 
     def _note_cell(self, cell: CellType, name: str) -> None:
         """Note the content of a cell of a closure."""
@@ -115,12 +130,12 @@ class Surroundings:
             return
         content = read_cell(cell)
         self.holders.append(Cell(cell, name, content))
-        if isinstance(content, FUNCTIONS):
+        if isinstance(content, _FUNCTIONS):
             self._called.append(content)
         else:
             self._note_contents([content], name)
 
-    def _note_globals(self, variables: dict[str, Any], names: CodeNames) -> None:
+    def _note_globals(self, variables: dict[str, Any], names: _CodeNames) -> None:
         """Note the globals that a function's code names."""
         namespace = self._find_namespace(variables)
         if namespace is None:
@@ -130,7 +145,7 @@ class Surroundings:
             if name in namespace.before:
                 continue
             value = namespace.note(name)
-            if type(value) in FUNCTIONS:
+            if type(value) in _FUNCTIONS:
                 self._called.append(value)
             elif _may_hold(value, namespace.name):
                 self._note_contents([value], f"{namespace.name}.{name}")
@@ -167,3 +182,44 @@ def _may_hold(value: Any, module: str) -> bool:
     """Return whether a global of a module is a container, or an object of a class of that module."""
     kind = type(value)
     return kind in _CONTAINER_TYPES or kind.__module__ == module or kind is threading.local
+
+
+# The functions that a call of a model may run, and the names in code --------------------------------------------------
+
+
+def _find_methods(inventory: Inventory) -> dict[str, list[Any]]:
+    """Return the methods and properties of a model's own classes, as functions by name."""
+    by_name: dict[str, list[Any]] = {}
+    for cls in list_own_classes(inventory):
+        for name, value in vars(cls).items():
+            kind = type(value)
+            if kind is FunctionType or kind is FUNCTION_CACHE:
+                by_name.setdefault(name, []).append(value)
+            elif kind is staticmethod or kind is classmethod:
+                by_name.setdefault(name, []).append(value.__func__)
+            elif kind is property and value.fget is not None:
+                by_name.setdefault(name, []).append(value.fget)
+    return by_name
+
+
+def _list_hooks(inventory: Inventory) -> Iterator[Any]:
+    """Yield the hooks for the calls of a model's modules, and of all modules."""
+    hooks_of_modules = (hooks for module, _ in inventory.further_attributes for hooks in call_hooks(module))
+    for hooks in (*hooks_of_modules, *GLOBAL_CALL_HOOKS):
+        yield from hooks.values()
+
+
+class _CodeNames(NamedTuple):
+    """The names that code uses, of globals and attributes, and whether it assigns to globals."""
+
+    used: frozenset[str]
+    assigns_globals: bool
+
+
+@once_for_each
+def _read_names(code: CodeType) -> _CodeNames:
+    """Return the names in code, with the names in the functions and classes inside it."""
+    inner = [_read_names(constant) for constant in code.co_consts if type(constant) is CodeType]
+    used = frozenset(code.co_names).union(*(names.used for names in inner))
+    assigns_globals = _STORE_GLOBAL in code.co_code[::2] or any(names.assigns_globals for names in inner)
+    return _CodeNames(used, assigns_globals)
