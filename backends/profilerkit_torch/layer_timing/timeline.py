@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
 from .calls_under_way import BackwardFrame, Frames
 from .clocks import EventClock, HostClock
-from .moments import Moments
 from .node_calls import Accumulation, Change, Node, Span
 from .timed_calls import Call, Overhead, TimedRuns
 
@@ -66,7 +65,7 @@ class Timeline:
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
         self._frames = Frames()
-        self._moments = Moments(clock)
+        self._moments = _Moments(clock)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
             Kind.ENTER: self._enter,
             Kind.LEAVE: self._leave,
@@ -171,3 +170,45 @@ class Timeline:
     def _note_graph(self, subject: Any, number: int) -> None:
         """Note that a backward pass makes a graph; inside of a layer, its nodes are nodes of this layer."""
         self.has_second_gradients = self.has_second_gradients or not self._frames.is_inside_call
+
+
+class _Moment(NamedTuple):
+    """A moment before its conversion to seconds, and the call whose time begins there."""
+
+    moment: Any
+    call: Call | None
+    is_backward: bool
+
+
+class _Moments:
+    """The moments of a clock: the time between two moments belongs to the call that runs after the first."""
+
+    def __init__(self, clock: HostClock | EventClock) -> None:
+        self._clock = clock
+        self._moments: list[_Moment] = []
+
+    def add(self, moment: Any, call: Call | None, is_backward: bool) -> None:
+        """Note a moment at which the time of a call begins; None if no layer runs."""
+        self._moments.append(_Moment(moment, call, is_backward))
+
+    def drop_elapsed(self) -> None:
+        """Take the time since the last moment away from its call."""
+        if self._moments:
+            self._moments[-1] = self._moments[-1]._replace(call=None)
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether the moments can become seconds without waiting for a device."""
+        return bool(self._moments) and self._clock.has_passed(self._moments[-1].moment)
+
+    def settle(self, goes_on: bool) -> None:
+        """Convert the moments so far to seconds of their calls; the time of the last call may go on."""
+        moments, self._moments = self._moments, []
+        if not moments:
+            return
+        seconds = self._clock.seconds([moment.moment for moment in moments])
+        for moment, start, end in zip(moments, seconds, seconds[1:], strict=False):
+            if moment.call is not None:
+                moment.call.get_elapsed(moment.is_backward).seconds += end - start
+        if goes_on:
+            self._moments.append(moments[-1])

@@ -19,8 +19,7 @@ from ..model.inventory import Inventory
 from ..model.modules import list_layers
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
-from .graph_ends import list_graph_outputs
-from .graph_hooks import GraphHooks
+from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead
 from .remarks import find_unseen_layers, list_remarks
 from .results import sum_layer_times

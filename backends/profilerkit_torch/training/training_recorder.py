@@ -23,11 +23,11 @@ from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
 from ..trace.layers import EndedCall
+from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
 from .node_memory import NodeMemory
-from .step_peak import StepPeak
 from .trained_layers import TrainedLayers
 
 __all__ = ["TrainingRecorder"]
@@ -46,7 +46,7 @@ class TrainingRecorder(Recorder):
 
     def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
-        self._peak = StepPeak(self.live)
+        self._peak = _StepPeak(self.live)
         #: The bytes alive after the step.
         self._left_bytes: int | None = None
         #: To how many scores torch adds a mask that costs nothing; None outside of such attention.
@@ -158,6 +158,38 @@ class TrainingRecorder(Recorder):
         nothing; a node written in Python may go through them itself, as that of a reentrant checkpoint does.
         """
         return self.phase == "forward" or isinstance(find_current_node(), BackwardCFunction)
+
+
+class _StepPeak:
+    """The bytes by use at the moment of a step when most are alive."""
+
+    def __init__(self, live: LiveBytes) -> None:
+        self._live = live
+        #: The most bytes alive so far, -1 before the first operator, and their bytes by use.
+        self._bytes = -1
+        self._parts: dict[str, int] = {}
+
+    def note(self, alive: int) -> None:
+        """Take the bytes alive after an operator; those beyond the tensors alive then were inside it."""
+        if alive > self._bytes:
+            self._bytes = alive
+            self._parts = dict(self._live.parts)
+            self._parts["other"] = self._parts.get("other", 0) + alive - self._live.total
+
+    def divide(self) -> dict[str, int]:
+        """Return the bytes by use at the peak, without the weights; the inputs alone before the first operator.
+
+        Weights that were replaced in the forward pass are freed: their bytes are taken off the tensors that replaced
+        them.
+        """
+        sizes = self._parts or self._live.parts
+        parts = {name: sizes.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
+        freed = -sizes.get("weights", 0)
+        for name in ("activations", "other", "gradients"):
+            taken = min(freed, parts[name])
+            parts[name] -= taken
+            freed -= taken
+        return parts
 
 
 def _has_formula(module: nn.Module) -> bool:

@@ -17,8 +17,7 @@ from profilerkit import InputError, Measurement
 from profilerkit.times.watching import Watch
 from profilerkit_torch import TorchProfiler, watch
 from profilerkit_torch.layer_timing.clocks import HostClock
-from profilerkit_torch.layer_timing.phase_memory import PhaseMemory
-from profilerkit_torch.layer_timing.step_recorder import TorchStepRecorder
+from profilerkit_torch.layer_timing.step_recorder import PhaseMemory, TorchStepRecorder
 
 
 class SlowSGD(torch.optim.SGD):
