@@ -127,16 +127,14 @@ class NonzeroMode(TorchDispatchMode):
 
     def _find_weights(self, func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> list[torch.Tensor]:
         """Return the weights among the factors of an operator; weights that torch packs are no tensors."""
-        packed = [weight for package in values_in(args, is_package) for weight in unpack(package)]
+        packages = values_in(args, is_package)
+        packed = [part for package in packages for part in unpack(package) if part.dim() > 1]  # a vector is a bias
         plain = [
             tensor
             for tensor in _find_factors(func, args, arguments)
             if self._weights.has(tensor) and not self._activations.has(tensor)
         ]
-        has_vectors = read_schema(func).name in _OF_VECTORS
-        return [
-            weight for weight in packed + plain if (has_vectors or weight.dim() > 1) and _has_own_zero(weight, func)
-        ]
+        return [weight for weight in packed + plain if _has_own_zero(weight, func)]
 
     def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
         """Note the results of an operator as activations, or as weights."""
@@ -174,9 +172,11 @@ def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> It
     name = read_schema(func).name
     if name in _WITH_WEIGHT:
         return tensors_in(args[1:2])
+    if name in _WITH_ADDEND:
+        return tensors_in(args[1:])
     if name == _ATTENTION:
         return ()
-    return tensors_in(args[1:]) if name in _WITH_ADDEND else arguments
+    return arguments if name in _OF_VECTORS else [tensor for tensor in arguments if tensor.dim() > 1]
 
 
 class _Storages:

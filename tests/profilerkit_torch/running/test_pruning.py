@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -130,6 +131,22 @@ def test_the_zeros_of_a_vector_count(shape: tuple[int, ...]) -> None:
     vector.weight = nn.Parameter(torch.tensor([1.0, 0.0, 2.0, 3.0]))
     x = torch.ones(shape)
     assert effective(Call(lambda self, x: x @ self.vector.weight, vector=vector), x) == x.numel() * 3 // 4
+
+
+@pytest.mark.parametrize(
+    "multiply",
+    [
+        lambda weight, x: torch.addmv(torch.zeros(3), x, weight),
+        lambda weight, x: torch.addr(torch.zeros(3, 4), x[:, 0], weight),
+        lambda weight, x: nn.functional.linear(x, weight),
+    ],
+)
+def test_the_zeros_of_a_vector_count_where_the_bias_is_known(multiply: Callable[..., torch.Tensor]) -> None:
+    """The products of 12 numbers and a vector with one zero in four."""
+    vector = nn.Module()
+    vector.weight = nn.Parameter(torch.tensor([1.0, 0.0, 2.0, 3.0]))
+    model = Call(lambda self, x: multiply(self.vector.weight, x), vector=vector)
+    assert effective(model, torch.ones(3, 4)) == 3 * 4 * 3 // 4
 
 
 def test_two_of_four_is_half() -> None:
