@@ -34,9 +34,7 @@ def is_free(name: str) -> bool:
     packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
     if not isinstance(packet, OpOverloadPacket):
         return False
-    overloads = (getattr(packet, overload) for overload in packet.overloads())
-    with_kernels = (
-        overload for overload in overloads if has_kernel(overload.name())
-    )  # others are for TorchScript alone
-    kinds = set(map(classify, with_kernels)) - {Kind.COMPOSITE}
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    # Overloads for TorchScript alone have no kernel.
+    kinds = {classify(overload) for overload in overloads if has_kernel(overload.name())} - {Kind.COMPOSITE}
     return bool(kinds) and kinds <= {Kind.FREE, Kind.VIEW}

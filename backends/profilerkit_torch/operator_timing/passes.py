@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 from torch import nn
 from torch.profiler import ProfilerActivity
@@ -22,9 +24,10 @@ from ..running.profiler_sessions import require_idle_profiler
 from ..running.runs import prepare_run
 from ..running.training_steps import NothingTrainedError, explain_missing_steps
 from ..trace.layers import LayerStack
+from .events import LAYER_RANGE
 from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
-from .profiled_passes import choose_activities, export_session, mark_layers, mark_model, run_session
+from .profiled_passes import LayerMarker, choose_activities, export_session, run_in_range, run_session
 
 __all__ = ["measure_operator_times"]
 
@@ -84,7 +87,9 @@ def _time(
         activities, on_device = choose_activities({used.type for used in call.devices})
         ledger = OperatorLedger("backward" if options.training else "forward", on_device, is_free)
         layers = LayerStack(model)
-        with mark_model(call) if is_compiled else mark_layers(call, layers) as run:
+        layers.report_to(LayerMarker())
+        run = partial(run_in_range, LAYER_RANGE, call) if is_compiled else call
+        with nullcontext() if is_compiled else layers.follow():
             _run_passes(run, passes, activities, ledger)
             if export is not None:
                 export_session(run, activities, export)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -15,10 +14,10 @@ from profilerkit import NotOfferedError
 from profilerkit.process.files import write_elsewhere
 
 from ..running.profiler_sessions import run_profiler
-from ..trace.layers import EndedCall, LayerListener, LayerStack
+from ..trace.layers import EndedCall, LayerListener
 from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
 
-__all__ = ["Watched", "choose_activities", "export_session", "mark_layers", "mark_model", "run_session"]
+__all__ = ["LayerMarker", "Watched", "choose_activities", "export_session", "run_in_range", "run_session"]
 
 
 def run_session(call: Callable[[], object], passes: int, activities: Sequence[ProfilerActivity]) -> list[Event]:
@@ -26,7 +25,7 @@ def run_session(call: Callable[[], object], passes: int, activities: Sequence[Pr
     with run_profiler(list(activities)) as session:
         call()
         for _ in range(passes):
-            _run_pass(call)
+            run_in_range(PASS_RANGE, call)
     events = session.events() or ()
     # The kernels on a device are with the operators that started them; asynchronous events take no time of a thread.
     return [_read_event(event) for event in events if "CPU" in str(event.device_type) and not event.is_async]
@@ -37,13 +36,14 @@ def export_session(
 ) -> None:
     """Run one pass in a session, and write the profiler's own trace of it to a file."""
     with run_profiler(list(activities)) as session:
-        _run_pass(call)
+        run_in_range(PASS_RANGE, call)
     with write_elsewhere(path) as scratch:
         session.export_chrome_trace(scratch)
 
 
-def _run_pass(call: Callable[[], object]) -> None:
-    with record_function(PASS_RANGE):
+def run_in_range(name: str, call: Callable[[], object]) -> None:
+    """Run one pass inside a range of the profiler."""
+    with record_function(name):
         call()
 
 
@@ -69,29 +69,7 @@ def choose_activities(devices: set[str]) -> Watched:
     return Watched([ProfilerActivity.CPU, *further], bool(further))
 
 
-# The layers of operators: ranges around the calls of layers -----------------------------------------------------------
-
-
-@contextmanager
-def mark_model(call: Callable[[], object]) -> Iterator[Callable[[], object]]:
-    """Yield a function that runs a pass whose operators all belong to the model itself."""
-
-    def run() -> None:
-        with record_function(LAYER_RANGE):
-            call()
-
-    yield run
-
-
-@contextmanager
-def mark_layers(call: Callable[[], object], layers: LayerStack) -> Iterator[Callable[[], object]]:
-    """Yield the function that runs a pass; each call of a layer is marked by a range of the profiler."""
-    layers.report_to(_LayerMarker())
-    with layers.follow():
-        yield call
-
-
-class _LayerMarker(LayerListener):
+class LayerMarker(LayerListener):
     """Opens a range of the profiler for each call of a layer."""
 
     def __init__(self) -> None:
