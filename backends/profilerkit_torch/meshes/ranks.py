@@ -28,7 +28,7 @@ from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import spread_attention, spread_by_config, spread_by_scheme
-from .shares import count_bytes, find_gradient
+from .shares import count_bytes, find_share
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 
@@ -161,9 +161,10 @@ def _trace_step(
             *note_repeated_reductions(recorder.exchanges.by_operator.values()),
         ),
     )
+    gradients = (find_share(parameter.grad) for parameter in model.parameters() if parameter.grad is not None)
     return RankTrace(
         trace,
-        gradient_bytes=_count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
+        gradient_bytes=count_bytes(gradients) if scheme.gradient_bytes is None else scheme.gradient_bytes,
         peak=weights + recorder.peak,
         left=weights + left,
         unknown=dict(recorder.exchanges.unknown),
@@ -180,9 +181,3 @@ def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
         for name, weight in model.named_parameters()
         if weight.requires_grad and id(weight) not in recorder.trained  # a scheme may have taken its gradient away
     )
-
-
-def _count_gradients(model: nn.Module) -> int:
-    """Return the bytes of the gradients that a step leaves in the parameters."""
-    gradients = map(find_gradient, model.parameters())
-    return count_bytes(gradient for gradient in gradients if gradient is not None)

@@ -26,7 +26,7 @@ from ..trace.plans import make_plan
 from .collectives import count_elements, is_collective, read_message
 from .exchanges import Exchange, Exchanges
 from .rank_layers import RankLayers
-from .shares import count_bytes, find_gradient
+from .shares import count_bytes, find_share
 
 __all__ = ["RankRecorder"]
 
@@ -107,9 +107,8 @@ class RankRecorder(OperatorRecord):
     def note_trained(self, parameter: torch.Tensor) -> None:
         """Note that a parameter has got its gradient."""
         self.trained.add(id(parameter))
-        gradient = find_gradient(parameter)
-        if gradient is not None:
-            self.note_gradients([gradient], self.layers.find_owner(parameter))
+        if parameter.grad is not None:
+            self.note_gradients([find_share(parameter.grad)], self.layers.find_owner(parameter))
 
     # Operators --------------------------------------------------------------------------------------------------------
 

@@ -6,18 +6,13 @@ from collections.abc import Iterable
 
 import torch
 
-__all__ = ["count_bytes", "find_gradient", "find_share"]
+__all__ = ["count_bytes", "find_share"]
 
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
     """Return the part of a tensor that this rank has, without its graph: all of a tensor that is not spread."""
     with torch.no_grad():
         return tensor.to_local() if hasattr(tensor, "to_local") else tensor.detach()
-
-
-def find_gradient(parameter: torch.Tensor) -> torch.Tensor | None:
-    """Return this rank's part of a parameter's gradient."""
-    return None if parameter.grad is None else find_share(parameter.grad)
 
 
 def count_bytes(tensors: Iterable[torch.Tensor]) -> int:
