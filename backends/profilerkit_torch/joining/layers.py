@@ -60,7 +60,7 @@ def _require_known_layers(frames: Sequence[Frame], trace: ModelTrace) -> None:
 def _follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
     """Return the trace with its operators joined and named like the operators of a profile."""
     profiled = {frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR}
-    operators = join_whole_layers(trace, frames)
+    operators = join_whole_layers(trace, frames, profiled)
     return replace(trace, operators=tuple(name_as_compiled(operator, profiled) for operator in operators))
 
 

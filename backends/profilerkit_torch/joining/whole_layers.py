@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -42,12 +42,11 @@ _WHOLE_LAYERS = (
 _WHOLE_NAMES = frozenset(whole.operator for whole in _WHOLE_LAYERS)
 
 
-def join_whole_layers(trace: ModelTrace, frames: Sequence[Frame]) -> Sequence[OpRecord]:
+def join_whole_layers(trace: ModelTrace, frames: Sequence[Frame], profiled: Container[str]) -> Sequence[OpRecord]:
     """Return the trace's operators; a layer that the profile runs as one operator becomes one, with all its products.
 
-    This requires that each call of such a layer is one operator in the profile.
+    This requires that each call of such a layer is one operator in the profile, which has the ``profiled`` names.
     """
-    profiled = {frame.event.name for frame in frames if frame.event.kind is EventKind.OPERATOR}
     operators: Sequence[OpRecord] = trace.operators
     for whole in _WHOLE_LAYERS:
         if whole.operator in profiled:
