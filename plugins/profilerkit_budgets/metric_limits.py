@@ -24,12 +24,18 @@ from .responsible import list_responsible
 __all__ = ["check_metric"]
 
 
-class _Judgement(NamedTuple):
-    """A verdict, the text that explains it, and the number that was compared: the value, or its ratio."""
+class _Compared(NamedTuple):
+    """What is compared with a limit: a value, or its ratio to the baseline.
 
-    verdict: Verdict
-    detail: str
+    Attributes:
+        value: The number.
+        ends: The two ends that it lies between; None for a ratio of too few samples, which decides nothing.
+        text: The number as text, without the sign of a bound.
+    """
+
     value: float
+    ends: Bounds | None
+    text: str
 
 
 def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
@@ -46,12 +52,18 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
         return Finding(limit, limit.key, Verdict.FAILED, _explain_missing_number(record))
     reference = baseline if limit.relative else None
     if reference is None:
-        judgement = _judge_value(record, number, limit, bound)
+        ends = _open_ends(number, number, record.sign) if record.ends is None else record.ends
+        compared = _Compared(number, ends, f"{record.shown}{_write_share(number, bound)}")
     else:
-        judgement = _judge_ratio(report, limit, reference)
-    responsible = () if judgement.verdict is Verdict.PASSED else list_responsible(report, limit.key, reference)
-    excess = compute_excess(judgement.value, bound)
-    return Finding(limit, limit.key, judgement.verdict, judgement.detail, responsible, excess)
+        compared = _compare(report, limit, reference)
+    verdict = Verdict.UNCERTAIN
+    if compared.ends is not None:
+        verdict = judge(limit, bound, compared.ends, compared.value)
+    detail = f"{record.sign}{compared.text}"
+    if verdict is Verdict.UNCERTAIN and record.completeness is Completeness.PARTIAL:
+        detail += explain_uncertainty(record.sign, ", ".join(record.missing))
+    responsible = () if verdict is Verdict.PASSED else list_responsible(report, limit.key, reference)
+    return Finding(limit, limit.key, verdict, detail, responsible, compute_excess(compared.value, bound))
 
 
 def _use_name_of_report(limit: Limit, report: Report) -> Limit:
@@ -72,15 +84,6 @@ def _explain_missing_number(record: StatusRecord) -> str:
     return f"{record.key} is no number"
 
 
-def _judge_value(record: StatusRecord, value: float, limit: Limit, bound: float) -> _Judgement:
-    """Return the judgement of an absolute limit on the number of a metric."""
-    ends = _open_ends(value, value, record.sign) if record.ends is None else record.ends
-    verdict = judge(limit, bound, ends, value)
-    return _Judgement(
-        verdict, f"{record.sign}{record.shown}{_write_share(value, bound)}{_explain(record, verdict)}", value
-    )
-
-
 def _write_share(value: float, bound: float) -> str:
     """Return the share of a limit that a value is, or how many times the limit; empty for a limit of 0 or less.
 
@@ -94,17 +97,15 @@ def _write_share(value: float, bound: float) -> str:
     return f", {written} the limit"
 
 
-def _explain(record: StatusRecord, verdict: Verdict) -> str:
-    """Return the reason why the ends of a value do not decide a limit; an empty text if they do."""
-    is_undecided = verdict is Verdict.UNCERTAIN and record.completeness is Completeness.PARTIAL
-    return explain_uncertainty(record.sign, ", ".join(record.missing)) if is_undecided else ""
-
-
 # Ratios to a baseline -------------------------------------------------------------------------------------------------
 
 
-def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
-    """Return the finding of a relative limit for a value and the value of the baseline."""
+def _compare(report: Report, limit: Limit, baseline: Report) -> _Compared:
+    """Return the ratio of a value to the value of the baseline.
+
+    The interval of a measured ratio is open where the sign of the value says so: an energy without the energy of the
+    memory has no upper end.
+    """
     record, reference = report.status(limit.key), _require_reference(limit, baseline)
     if record.base_unit != reference.base_unit:
         raise BudgetError(
@@ -113,20 +114,16 @@ def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
         )
     both = f"({record.shown} after {reference.shown})"
     if not isinstance(record.value, Measurement) and not isinstance(reference.value, Measurement):
-        return _judge_counts(record, float(reference.value), limit, both)
+        before = float(reference.value)
+        count_ratio = divide_counts(float(record.value), before)
+        ends = divide_ends(record.ends or Bounds(), before) if record.sign else Bounds(count_ratio, count_ratio)
+        return _Compared(count_ratio, ends, f"{format_number(count_ratio)}x {both}")
     ratio = Ratio.of(_read_number(reference), _read_number(record))
-    conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
-    verdict = _judge_interval(ratio, limit, record.sign)
-    detail = f"{record.sign}{_write_interval(ratio)} {both}{conditions}{_explain(record, verdict)}"
-    return _Judgement(verdict, detail, ratio.value)
-
-
-def _judge_counts(record: StatusRecord, reference: float, limit: Limit, both: str) -> _Judgement:
-    """Return the judgement of a relative limit on a count; ``both`` is a text with it and the ``reference``."""
-    ratio = divide_counts(float(record.value), reference)
-    ends = divide_ends(record.ends or Bounds(), reference) if record.sign else Bounds(ratio, ratio)
-    verdict = judge(limit, limit.number, ends, ratio)
-    return _Judgement(verdict, f"{record.sign}{format_number(ratio)}x {both}{_explain(record, verdict)}", ratio)
+    text = f"{_write_interval(ratio)} {both}"
+    if not ratio.paired:
+        conditions = describe_other_conditions(report, baseline)
+        text += f", not measured in turn; {conditions}" if conditions else ", not measured in turn"
+    return _Compared(ratio.value, None if ratio.is_range else _open_ends(ratio.low, ratio.high, record.sign), text)
 
 
 def _read_number(record: StatusRecord) -> Measurement | float:
@@ -149,16 +146,6 @@ def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
     return reference
 
 
-def _judge_interval(ratio: Ratio, limit: Limit, sign: Sign) -> Verdict:
-    """Return the verdict on a measured ratio: both ends of its confidence interval must agree.
-
-    A measurement with a missing part, such as an energy without the energy of the memory, has no upper end.
-    """
-    if ratio.is_range:  # too few pairs of samples for an interval
-        return Verdict.UNCERTAIN
-    return judge(limit, limit.number, _open_ends(ratio.low, ratio.high, sign), ratio.value)
-
-
 def _open_ends(low: float, high: float, sign: Sign) -> Bounds:
     """Return the two ends of a measured value without those that its sign leaves open."""
     return Bounds(low if sign in (Sign.EXACT, Sign.LOWER) else None, high if sign in (Sign.EXACT, Sign.UPPER) else None)
@@ -172,9 +159,3 @@ def _write_interval(ratio: Ratio) -> str:
         return f"{value}x [1 sample]"
     pairs = f", {format_count(ratio.pairs, 'pair')}" if ratio.pairs else ""
     return f"{value}x [{low} to {high}{pairs}]"
-
-
-def _explain_imprecision(report: Report, baseline: Report) -> str:
-    """Return the reasons why a ratio of two runs is less certain: other machines and versions."""
-    conditions = describe_other_conditions(report, baseline)
-    return f", not measured in turn; {conditions}" if conditions else ", not measured in turn"

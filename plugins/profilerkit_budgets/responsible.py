@@ -5,9 +5,6 @@ The findings of a broken budget name these layers, so that a reader knows where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.report import Report
@@ -34,22 +31,6 @@ _TIME_METRICS = ("execution_time", "throughput")
 _OWN_TIME = "own_forward_seconds"
 #: How many layers are named.
 _NAMED = 3
-
-
-class _GrownLayer(NamedTuple):
-    """A layer that costs more than in the baseline.
-
-    Attributes:
-        path: Its path in the newer model; empty for the model itself.
-        type: Its type, "Linear".
-        growth: Its additional cost, in the base unit of the metric; greater than 0.
-        is_new: Whether the baseline has no such layer.
-    """
-
-    path: str
-    type: str
-    growth: float
-    is_new: bool
 
 
 def list_responsible(report: Report, key: str, baseline: Report | None) -> tuple[str, ...]:
@@ -103,22 +84,20 @@ def _list_costliest(layers: LayerTable, column: str, whole: float | None) -> tup
 
 
 def _list_most_grown(baseline: Report, report: Report, column: str) -> tuple[str, ...]:
-    """Return the layers whose amounts in a column grew most since the baseline, and whether they are new."""
-    grown = sorted(_find_grown(baseline, report, column), key=lambda layer: layer.growth, reverse=True)
-    texts = []
-    for layer in grown[:_NAMED]:
-        added = ", added" if layer.is_new else ""
-        texts.append(f"{_name_layer(layer.path, layer.type)}: +{Column.of(column).show(layer.growth)}{added}")
-    return tuple(texts)
+    """Return the layers whose own amounts in a column grew most since the baseline, and whether they are new.
 
-
-def _find_grown(baseline: Report, report: Report, column: str) -> Iterator[_GrownLayer]:
-    """Yield the layers that grew by themselves; for a column without own amounts, the innermost layers that grew."""
+    Of a column without own amounts these are innermost layers.
+    """
     name = _find_own(column, require_layers(baseline), require_layers(report))
-    for row in align(baseline, report, columns=(name,)):
-        growth = find_difference(row, name) or 0  # None where a report does not know the number
-        if (name != column or row["is_leaf"]) and growth > 0:
-            yield _GrownLayer(row["other_path"], row["type"], growth, row["change"] == "added")
+    rows = [row for row in align(baseline, report, columns=(name,)) if name != column or row["is_leaf"]]
+    growths = [find_difference(row, name) or 0 for row in rows]  # None where a report does not know the number
+    grown = sorted(zip(growths, rows, strict=True), key=lambda pair: pair[0], reverse=True)
+    return tuple(
+        f"{_name_layer(row['other_path'], row['type'])}: +{Column.of(column).show(growth)}"
+        f"{', added' if row['change'] == 'added' else ''}"
+        for growth, row in grown[:_NAMED]
+        if growth > 0
+    )
 
 
 def _find_own(name: str, *tables: LayerTable) -> str:
