@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.count_text import format_count
 from profilerkit.render.values import Column
+from profilerkit.trace.layer_paths import find_deepest
+from profilerkit.trace.layer_view import group_children
 
 from .canvas import COLOURS, GREY, finish, new_figure, plain
-from .icicle_boxes import Box, Picture, arrange
-from .reading import explain_column, one_or_two
+from .reading import explain_column, one_or_two, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -29,6 +30,10 @@ _POINTS_OF_INCH = 72
 _CHARACTER, _LINE = 0.62, 1.15
 #: The colours of layers with others inside, and of groups of thin layers.
 _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
+#: Levels that are drawn without a given depth: more would leave no room for names.
+_LEVELS = 8
+#: Boxes of less than this share of the height are drawn together with their neighbours, as one.
+_THINNEST = 0.0025
 
 
 def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = None) -> Any:
@@ -53,7 +58,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     """
     by, depth = COLUMNS("by", by), DEPTH("depth", depth)
     reports = one_or_two(result, "icicle")
-    pictures = [arrange(report, by, depth) for report in reports]
+    pictures = [_arrange(report, by, depth) for report in reports]
     column = Column.of(by)
     figure = _draw(pictures, by)
     wholes = " and ".join(column.show(picture.whole) for picture in pictures)
@@ -66,7 +71,113 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     return finish(figure, reports, f"{column.in_a_sentence} of the layers", notes)
 
 
-def _draw(pictures: Sequence[Picture], by: str) -> Any:
+# Boxes ----------------------------------------------------------------------------------------------------------------
+
+
+class _Box(NamedTuple):
+    """A box in the picture of a model: a layer, or several thin neighbors that are drawn as one (``row`` is None)."""
+
+    row: Mapping[str, Any] | None
+    #: How deep it is, from 0 for the whole model: the place from left to right.
+    level: int
+    #: Where it begins and ends, from 0 at the top of the picture to 1.
+    start: float
+    end: float
+    layers: int = 1
+
+    @property
+    def height(self) -> float:
+        """Its share of the whole height."""
+        return self.end - self.start
+
+    @property
+    def type(self) -> str:
+        """The type of the layer; empty for several."""
+        return "" if self.row is None else str(self.row["type"])
+
+
+class _Picture(NamedTuple):
+    """The boxes of one model."""
+
+    name: str
+    boxes: Sequence[_Box]
+    #: The rows of the layers inside each layer, by its path.
+    inside: Mapping[str, Sequence[Mapping[str, Any]]]
+    whole: float
+    deepest: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the model has layers that are too deep to be drawn."""
+        return any(box.level == self.deepest and box.row is not None and self.has_inside(box.row) for box in self.boxes)
+
+    def has_inside(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a layer has others inside."""
+        return row["path"] in self.inside
+
+    def list_innermost(self) -> Iterator[_Box]:
+        """Yield the boxes of layers without others inside."""
+        return (box for box in self.boxes if box.row is not None and not self.has_inside(box.row))
+
+
+def _arrange(report: Report, by: str, depth: int | None) -> _Picture:
+    """Return the boxes of a report; raises `ValueError` if there is nothing to draw."""
+    if by.startswith("own_"):
+        raise ValueError(f"icicle draws layers inside each other, and {by!r} leaves out those inside; give {by[4:]!r}")
+    layers = require_layers(report)
+    require_column(report, layers, by)
+    root = layers[0]
+    if not root[by] or root[by] < 0:
+        raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
+    deepest = _LEVELS - 1 if depth is None else depth
+    if deepest < 0:
+        deepest = find_deepest(layers)
+    inside = group_children(layers)
+    return _Picture(report.name, list(_list_boxes(root, inside, by, deepest)), inside, root[by], deepest)
+
+
+def _list_boxes(
+    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
+) -> Iterator[_Box]:
+    """Yield the boxes, outer before inner; without recursion, for models of any depth."""
+    pending = [_Box(root, 0, 0.0, 1.0)]
+    while pending:
+        box = pending.pop()
+        yield box
+        if box.row is None or box.level >= deepest:
+            continue
+        children = inside.get(box.row["path"], ())
+        values = [max(child[by] or 0.0, 0.0) for child in children]
+        # Layers that share weights can have more in total than the layer around them, and still fit into it.
+        unit = box.height / max(box.row[by], sum(values)) if children else 0.0
+        placed = _place_children(children, [value * unit for value in values], box.start, box.level + 1)
+        pending += reversed(list(placed))  # the uppermost is taken next
+
+
+def _place_children(
+    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
+) -> Iterator[_Box]:
+    """Yield the boxes of the layers inside a layer: thin neighbors as one box; no box if it is too thin to see."""
+    group_start = end = start  # the thin layers since the last box begin and end there
+    thin = 0  # how many of them there are
+    for child, height in zip(children, heights, strict=True):
+        if height < _THINNEST:
+            end += height
+            thin += 1 if height else 0
+            continue
+        if end - group_start >= _THINNEST:
+            yield _Box(None, level, group_start, end, thin)
+        yield _Box(child, level, end, end + height)
+        group_start = end = end + height
+        thin = 0
+    if end - group_start >= _THINNEST:
+        yield _Box(None, level, group_start, end, thin)
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+
+def _draw(pictures: Sequence[_Picture], by: str) -> Any:
     """Return a figure of the pictures beside each other, with a legend of the types of layers."""
     fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
     height = min(max(_LOWEST, _HEIGHT_OF_TEXTS + _HEIGHT_OF_LAYER * fullest), _HIGHEST)
@@ -82,7 +193,7 @@ def _draw(pictures: Sequence[Picture], by: str) -> Any:
     return figure
 
 
-def _draw_legend(figure: Any, pictures: Sequence[Picture], colours: Mapping[str, str]) -> None:
+def _draw_legend(figure: Any, pictures: Sequence[_Picture], colours: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items()]
@@ -91,7 +202,7 @@ def _draw_legend(figure: Any, pictures: Sequence[Picture], colours: Mapping[str,
     figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
 
 
-def _draw_boxes(axis: Any, picture: Picture, by: str, colours: Mapping[str, str], room: tuple[float, float]) -> None:
+def _draw_boxes(axis: Any, picture: _Picture, by: str, colours: Mapping[str, str], room: tuple[float, float]) -> None:
     """Draw the boxes of a model into axes of about that width and height, in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import Rectangle
@@ -114,7 +225,7 @@ def _draw_boxes(axis: Any, picture: Picture, by: str, colours: Mapping[str, str]
     axis.set_axis_off()
 
 
-def _choose_colours(pictures: Sequence[Picture]) -> dict[str, str]:
+def _choose_colours(pictures: Sequence[_Picture]) -> dict[str, str]:
     """Return a color for each type of innermost layer that takes the most space."""
     space: defaultdict[str, float] = defaultdict(float)
     for picture in pictures:
@@ -123,13 +234,13 @@ def _choose_colours(pictures: Sequence[Picture]) -> dict[str, str]:
     return dict(zip(sorted(space, key=space.__getitem__, reverse=True), COLOURS, strict=False))
 
 
-def _find_colour(box: Box, picture: Picture, colours: Mapping[str, str]) -> str:
+def _find_colour(box: _Box, picture: _Picture, colours: Mapping[str, str]) -> str:
     if box.row is None:
         return _GROUP
     return _CONTAINER if picture.has_inside(box.row) else colours.get(box.type, GREY)
 
 
-def _write_text(box: Box, by: str, whole: float, most: int) -> str:
+def _write_text(box: _Box, by: str, whole: float, most: int) -> str:
     """Return the text that fits into a box: a layer's own name, its type and its share, or the name alone."""
     if box.row is None:
         return plain(format_count(box.layers, "layer"), most) if box.layers > 1 else ""

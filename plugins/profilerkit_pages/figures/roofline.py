@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import pi, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import TOP
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, format_number, scale_value
+from profilerkit.trace.layer_table import LayerTable
 
+from ..layer_work import find_shared_times, sum_forward_work
 from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .ceilings import Ceilings
-from .reading import explain_metric, label_layer, one_report
-from .roofline_points import Point, Points, read_points
+from .reading import explain_metric, label_layer, one_report, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -56,7 +57,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     top = TOP("top", top)
     report = one_report(report, "roofline")
-    points = read_points(report)
+    points = _read_points(report)
     figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
@@ -74,7 +75,102 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     return finish(figure, [report], title, [*_list_notes(points, ceilings), *explain_metric([report], times)])
 
 
-def _list_notes(points: Points, ceilings: Ceilings | None) -> Iterator[str]:
+# Points ---------------------------------------------------------------------------------------------------------------
+
+
+class _Point(NamedTuple):
+    """A layer with its own work in a forward pass, without the layers inside."""
+
+    path: str
+    type: str
+    flops: int
+    moved_bytes: int
+    seconds: float
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs for each byte that is read or written."""
+        return self.flops / self.moved_bytes
+
+    @property
+    def speed(self) -> float:
+        """FLOPs per second."""
+        return self.flops / self.seconds
+
+
+class _Points(NamedTuple):
+    """The layers of a report that can be drawn, the slowest first.
+
+    Attributes:
+        measured: The layers at their measured times; empty if nothing was measured.
+        predicted: The layers with a predicted time, at this time.
+        prediction_label: The kind of the predicted times: "predicted, at most".
+        left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
+        whole: The seconds of all layers, also of layers that cannot be drawn; predicted if nothing was measured.
+    """
+
+    measured: list[_Point]
+    predicted: list[_Point]
+    prediction_label: str
+    left_out: int
+    whole: float
+
+    @property
+    def main(self) -> list[_Point]:
+        """The points that are numbered and compared with the ceilings."""
+        return self.measured or self.predicted
+
+
+def _read_points(report: Report) -> _Points:
+    """Return the layers to draw; raises `ValueError` if none has FLOPs, bytes and a time of its own."""
+    table, prediction = require_layers(report), _read_prediction(report)
+    if report.operators is None:
+        raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
+    work = sum_forward_work(report.operators)
+    is_measured = "own_forward_seconds" in table[0] or not prediction.label
+    if is_measured:
+        require_column(report, table, "own_forward_seconds")  # without any times the error says how to measure them
+        seconds = {row["path"]: row["own_forward_seconds"] or 0.0 for row in table}
+        drawn = work.keys() - find_shared_times(report, work)
+    else:
+        seconds, drawn = prediction.seconds, set(work)
+    points = [
+        _Point(row["path"], row["type"], *work[row["path"]], seconds[row["path"]])
+        for row in table
+        if row["path"] in drawn and seconds.get(row["path"], 0.0) > 0
+    ]
+    if not points:
+        raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
+    points.sort(key=lambda point: point.seconds, reverse=True)
+    predicted = [
+        point._replace(seconds=prediction.seconds[point.path]) for point in points if point.path in prediction.seconds
+    ]
+    measured = points if is_measured else []
+    return _Points(measured, predicted, prediction.label, len(table) - len(points), sum(seconds.values()))
+
+
+class _Prediction(NamedTuple):
+    """The predicted seconds of layers by their paths, none without a prediction, and the kind of these times."""
+
+    seconds: dict[str, float]
+    label: str
+
+
+def _read_prediction(report: Report) -> _Prediction:
+    """Return the estimated times of the layers; if no layer has an estimate, the least times that they can take."""
+    rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
+    if not isinstance(rows, LayerTable):
+        return _Prediction({}, "")
+    column, label = "bound_seconds", "predicted, at most"
+    if any(row["estimate_seconds"] is not None for row in rows):
+        column, label = "estimate_seconds", "predicted, an estimate"
+    return _Prediction({row["path"]: row[column] for row in rows if row[column]}, label)
+
+
+# Drawing --------------------------------------------------------------------------------------------------------------
+
+
+def _list_notes(points: _Points, ceilings: Ceilings | None) -> Iterator[str]:
     """Yield the sentences below the figure."""
     if points.left_out:
         yield f"Not drawn, without known FLOPs, bytes or time of their own: {format_count(points.left_out, 'layer')}."
@@ -100,7 +196,7 @@ def _explain_above(ceilings: Ceilings) -> str:
     return "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
 
 
-def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> None:
+def _draw_ceilings(axis: Any, points: Sequence[_Point], ceilings: Ceilings) -> None:
     """Draw the lines of the memory, the caches and the arithmetic, and make the axis as wide as they are."""
     peak, ridge = ceilings.flops_per_second, ceilings.ridge
     memory, cache = ceilings.bytes_per_second, ceilings.cached_bytes_per_second
@@ -121,7 +217,7 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
     axis.set_xlim(cache_start, end)
 
 
-def _draw_measured(axis: Any, points: Points) -> None:
+def _draw_measured(axis: Any, points: _Points) -> None:
     """Draw the layers in the colors of their types; the types that take least time share grey if colors run out."""
     seconds = Counter[str]()
     for point in points.measured:
@@ -137,23 +233,23 @@ def _draw_measured(axis: Any, points: Points) -> None:
         _scatter(axis, group, s=areas, color=colour, alpha=0.7, linewidths=0, label=label)
 
 
-def _measure_dot(point: Point, points: Points) -> float:
+def _measure_dot(point: _Point, points: _Points) -> float:
     """Return the area of the dot of a layer, in square points."""
     return _LEAST_AREA + _AREA_OF_ALL * point.seconds / points.whole
 
 
-def _draw_predicted(axis: Any, points: Points) -> None:
+def _draw_predicted(axis: Any, points: _Points) -> None:
     """Draw the predicted times as hollow diamonds."""
     look = {"marker": "D", "s": _DIAMOND_AREA, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
     if points.predicted:
         _scatter(axis, points.predicted, label=points.prediction_label, **look)
 
 
-def _scatter(axis: Any, points: Sequence[Point], **look: Any) -> None:
+def _scatter(axis: Any, points: Sequence[_Point], **look: Any) -> None:
     axis.scatter([point.intensity for point in points], [point.speed for point in points], **look)
 
 
-def _name_slowest(axis: Any, points: Points, top: int) -> None:
+def _name_slowest(axis: Any, points: _Points, top: int) -> None:
     """Number the slowest layers, and name them in the legend, each with its share of the time of all layers."""
     from matplotlib.patheffects import withStroke
 
