@@ -66,14 +66,13 @@ from .running import ceilings, devices, zeros
 from .running.measured_memory import measure_peak
 from .running.nonzero_trace import trace_nonzero
 from .running.runs import prepare_run
-from .trace.conditions import conditions
 from .trace.samples import count_samples
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_bytes
 from .training.step import trace_training
 from .untouched.caller_context import apart, as_caller, require_no_tracing
 from .untouched.preservation import preserve
-from .untouched.settings import SETTINGS
+from .untouched.settings import SETTINGS, conditions
 
 __all__ = ["TorchBackend"]
 

@@ -52,9 +52,9 @@ def test_the_steps_of_the_table_are_those_of_the_list() -> None:
 def test_one_call_runs_as_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     from profilerkit import profile
-    from profilerkit_torch.trace import plan_store
+    from profilerkit_torch.trace import plans
 
-    monkeypatch.setattr(plan_store, "_plans", {})  # as in a new process
+    monkeypatch.setattr(plans, "_shared", {})  # as in a new process
     names = {find_code(name): name for _, name, _ in rows()}
     model, inputs = torch.nn.Linear(4, 2), torch.ones(1, 4)
     entered: Counter[str] = Counter()

@@ -64,7 +64,9 @@ def _unflatten(program: torch.export.ExportedProgram) -> Any:
     before = dict(metadata)
     stacks = [node.meta[_LAYERS] for node in program.graph.nodes if node.meta.get(_LAYERS)]
     outermost = dict(islice(stacks[0].items(), 1)) if stacks else {}
-    parts = [(node, node.meta) for node in program.graph.nodes if _takes_part(node)]
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    # What takes a part of a weight that wraps others: torch notes no layer for it.
+    parts = [(node, node.meta) for node in calls if not node.meta.get(_LAYERS)]
     try:
         for node, meta in parts:
             node.meta = {**meta, _LAYERS: outermost}
@@ -81,11 +83,6 @@ def _unflatten(program: torch.export.ExportedProgram) -> Any:
             node.meta = meta
         metadata.clear()
         metadata.update(before)
-
-
-def _takes_part(node: Any) -> bool:
-    """Return whether a node takes a part of a weight that wraps others: torch notes no layer for it."""
-    return node.op == "call_function" and not node.meta.get(_LAYERS)
 
 
 class _Sharing(TorchDispatchMode):

@@ -187,14 +187,6 @@ _TYPES_BY_NAME: dict[str, Any] = {
 # Answers of a tensor on the device of a run; the first argument is the answer of a tensor on the meta device ----------
 
 
-def _answer_device(of_meta: Any, device: torch.device) -> torch.device:
-    return device
-
-
-def _answer_index(of_meta: Any, device: torch.device) -> int:
-    return -1 if device.type == "cpu" else device.index or 0
-
-
 def _answer_type(of_meta: Any, device: torch.device) -> Any:
     prefix = "torch." if device.type == "cpu" else f"torch.{device.type}."
     return of_meta.replace("torch.meta.", prefix) if isinstance(of_meta, str) else of_meta
@@ -207,8 +199,11 @@ def _answer_kind(kind: str, of_meta: Any, device: torch.device) -> bool:
 
 _KINDS = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "maia", "mtia", "vulkan")
 _ANSWERS: dict[Any, Callable[[Any, torch.device], Any]] = {
-    _TENSOR.device.__get__: _answer_device,
-    **dict.fromkeys((_TENSOR.get_device, torch.get_device), _answer_index),
+    _TENSOR.device.__get__: lambda of_meta, device: device,
+    **dict.fromkeys(
+        (_TENSOR.get_device, torch.get_device),
+        lambda of_meta, device: -1 if device.type == "cpu" else device.index or 0,
+    ),
     _TENSOR.type: _answer_type,
     **{
         getattr(_TENSOR, f"is_{kind}").__get__: partial(_answer_kind, kind)

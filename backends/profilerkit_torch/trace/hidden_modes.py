@@ -64,7 +64,8 @@ def _find_asked(namespaces: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str
 
 def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str, Any]]:
     """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
-    classes = {base for kind in inventory.kinds for base in kind.__mro__ if not _is_of_torch(base)}
+    bases = {base for kind in inventory.kinds for base in kind.__mro__}
+    classes = [base for base in bases if base.__module__.partition(".")[0] not in ("torch", "builtins")]
     functions = [function, *(vars(kind).get("forward") for kind in classes)]
     for module, _ in inventory.further_attributes:
         for hooks in call_hooks(module):
@@ -72,10 +73,6 @@ def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str
     spaces = [vars(sys.modules[kind.__module__]) for kind in classes if kind.__module__ in sys.modules]
     spaces += [code.__globals__ for code in functions if isinstance(code, FunctionType)]
     return list({id(space): space for space in spaces}.values())
-
-
-def _is_of_torch(kind: type) -> bool:
-    return f"{kind.__module__}.".startswith(("torch.", "builtins."))
 
 
 # The replacements in a pass -------------------------------------------------------------------------------------------

@@ -196,8 +196,10 @@ class PassRecord(OperatorRecord, LayerListener):
         treatment = self._treatments.get(type(module)) or self._choose_treatment(module)
         if treatment.may_be_fused:
             self._fuse(module, call, self._fused.pop())
-        if self._trials is not None:
-            self._correct_keras_layer(self._trials, module, call)
+        if self._trials is not None:  # work that Keras does only on torch: trial steps, and masks of attention
+            for index in self._trials.end_layer(module, call.record, call.has_finished):
+                self.operators[index] = replace(self.operators[index], macs=0, flops=0)
+            take_off_masks(self.operators, module, call.record, self.layers.current, self.layers.current_call)
         if treatment.formula is not None:
             self._covered -= 1
             self._count_by_formula(module, call, treatment.formula)
@@ -219,12 +221,6 @@ class PassRecord(OperatorRecord, LayerListener):
         largest = start.first + bytes_of_parts.index(max(bytes_of_parts))
         self.live_bytes[start.first :] = [min(size, most) for size in bytes_of_parts]
         self.live_bytes[largest] = most
-
-    def _correct_keras_layer(self, trials: TrialSteps, module: nn.Module, call: EndedCall) -> None:
-        """Remove work that Keras does only on torch: trial steps of recurrent layers, and masks of attention."""
-        for index in trials.end_layer(module, call.record, call.has_finished):
-            self.operators[index] = replace(self.operators[index], macs=0, flops=0)
-        take_off_masks(self.operators, module, call.record, self.layers.current, self.layers.current_call)
 
     def _choose_treatment(self, module: nn.Module) -> _Treatment:
         is_fusible = self.fuses_on is not None and may_be_fused(module)
@@ -248,4 +244,4 @@ class PassRecord(OperatorRecord, LayerListener):
         missing = "" if cost is not None else operator
         if missing:
             self.miss(missing)
-        self._record(OpRecord(operator, "", 0, *(cost or Cost(0, 0)), 0, 0, call.record.outputs, missing=missing))
+        self._record(OpRecord(operator, "", 0, *(cost or NOTHING), 0, 0, call.record.outputs, missing=missing))

@@ -1,21 +1,31 @@
-"""Plans: the cost of an operator, and how to make its outputs on the meta device without running it again."""
+"""Plans: the cost of an operator, and how to make its outputs on the meta device without running it again.
+
+Plans of torch's own operators are kept from one trace of a process to the next, because models share operators: a model
+that is profiled again, the model that it is compared with, the next model of a family. A plan depends on its signature,
+the device of the model, the formulas and the constants of the convention.
+
+Other plans are used in one trace alone. A user's formula may read anything: if one is registered, no plan is kept.
+Another library may give its operators other kernels: their plans are not kept either.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import torch
 from msgspec import Struct
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.costs import convention
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
 from ..compat.operators import find_tag, read_schema
 from ..compat.tensors import stands_in
-from ..costs import Cost, Kind, is_plain, op_cost
+from ..costs import Cost, Kind, are_as_shipped, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.storages import count_stored_bytes, list_parts, storage_key
 from .bytes_inside import count_bytes_inside, find_unknown_inside
@@ -23,10 +33,22 @@ from .masked_attention import count_attended_macs, is_masked
 from .operator_facts import FROM_SHAPES, LIFT, OperatorCall, may_return_arguments, tensors_in
 from .records import tensor_info
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Plan", "PlanStore", "find_plans", "make_plan"]
 
 _make = partial(torch.empty_strided, device=torch.device("meta"))
 _INPLACE_VIEW = find_tag("inplace_view")
+#: Types of the parts of a key that are no objects of the user.
+_PLAIN = frozenset(
+    (
+        *(int, float, complex, bool, str, type, type(None), tuple),
+        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
+    )
+)
+#: The most plans of one device: they are some ten megabytes; the operators of a hundred models are fewer.
+_MOST = 4096
+#: The plans that traces share, by the device of the model and the constants of the convention.
+_shared: dict[Any, dict[Any, Plan]] = {}
+_read_constants = attrgetter(*(name for name in vars(convention) if name.isupper()))
 
 
 class Plan(Struct, frozen=True):
@@ -62,6 +84,48 @@ class Plan(Struct, frozen=True):
             (make,) = makers
             return make and make()
         return tuple([make and make() for make in makers])
+
+
+class PlanStore(NamedTuple):
+    """The plans of operators, by their signatures.
+
+    Attributes:
+        kept: Plans of torch's own operators, which later traces may share.
+        others: All other plans, of this trace alone.
+    """
+
+    kept: dict[Any, Plan]
+    others: dict[Any, Plan]
+
+    def find(self, key: Any) -> Plan | None:
+        """Return the plan of a signature; None where there is none."""
+        try:
+            plan = self.kept.get(key)
+            if plan is None and self.others:
+                return self.others.get(key)
+        except TypeError:  # something among the arguments has no hash
+            return None
+        return plan
+
+    def remember(self, func: Any, key: Any, plan: Plan) -> None:
+        """Remember the plan of an operator; of one without a signature nothing."""
+        if key is None:
+            return
+        # An object of the user's in a key would be kept alive.
+        may_be_kept = func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
+        try:
+            (self.kept if may_be_kept else self.others)[key] = plan
+        except TypeError:
+            return
+        if len(self.kept) > _MOST:
+            self.kept.clear()
+
+
+def find_plans(device: torch.device | None) -> PlanStore:
+    """Return the plans for a trace on the meta device of a model that would run on another one."""
+    if not are_as_shipped():  # a formula of the user's
+        return PlanStore({}, {})
+    return PlanStore(_shared.setdefault((device, _read_constants(convention)), {}), {})
 
 
 def make_plan(call: OperatorCall, kind: Kind, result: Any, device: torch.device | None) -> Plan:

@@ -35,8 +35,7 @@ from .operator_results import add_size, make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
-from .plan_store import PlanStore
-from .plans import Plan, make_plan
+from .plans import Plan, PlanStore, make_plan
 from .signatures import Signature, read_signature
 
 __all__ = ["Recorder"]

@@ -30,7 +30,7 @@ from .inference_pass import InferencePass, below_autograd
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .pass_errors import PassError, UnansweredError
-from .plan_store import find_plans
+from .plans import find_plans
 from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, share_values
 from .questions import Questions, runs_other_code
 from .recorder import Recorder

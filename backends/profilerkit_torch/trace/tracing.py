@@ -39,9 +39,9 @@ from ..model.wrapped import give_wrapper, has_wrappers, unwrap
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import on_device
 from ..untouched.preservation import preserve
+from ..untouched.settings import conditions
 from ..untouched.temporary_settings import run_operator_by_operator
 from .attempt import has_values, trace_pass
-from .conditions import conditions
 from .inference_pass import GRAD_MODES, InferencePass
 from .pass_errors import LeftBehindError
 from .records import layer_records
@@ -81,10 +81,11 @@ def trace_model(
     if is_compiler_imported() and not was_imported:  # the import kept frames, with tensors that a later pass frees
         trace = _trace_unwrapped(inventory, inputs, kinds)
     trace = replace(trace, rank=share, unmade_weights=trace.unmade_weights or frozen)
+    if trace.failure is None:  # what the caller has switched on changes no numbers of a model that failed
+        trace = replace(trace, conditions=(*conditions(model), *formulas_used(trace, COSTS.list_added())))
     return replace(
         trace,
         notes=(*trace.notes, *_list_remarks(trace, inventory)),
-        conditions=_list_conditions(trace, model),
         operators=with_nodes(model, trace.operators),
     )
 
@@ -104,11 +105,6 @@ def _trace_unwrapped(inventory: Inventory, inputs: ModelInputs | None, kinds: Se
     called = None if inputs is None else give_wrapper(inputs, inventory.model)  # while the wrappers are there
     with traceable(inventory) as inside:
         return _list_layers(inside) if called is None else _try_kinds(inside, called, kinds)
-
-
-def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:
-    """Return what the caller has switched on that changes the numbers; nothing of a model that failed."""
-    return () if trace.failure is not None else (*conditions(model), *formulas_used(trace, COSTS.list_added()))
 
 
 def _list_remarks(trace: ModelTrace, inventory: Inventory) -> Iterator[str]:
@@ -226,17 +222,11 @@ def _on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> 
 @contextmanager
 def _with_values(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     """Run with the model's own weights, which no model can refuse; what it writes to is written back."""
-    _make_example_of_nested()
+    # With its first nested tensor torch makes one without lengths, as an example for its own operators. In a run of the
+    # model the recorder would ask for its lengths.
+    torch.nested.nested_tensor([torch.zeros(1, 1)], layout=torch.jagged)
     placed = on_device(inputs, inventory.device, views=kind.grad_mode is not torch.enable_grad)
     yield RecordedPass(inventory, placed, StandIns(), kind)
-
-
-def _make_example_of_nested() -> None:
-    """Have torch make the nested tensor without lengths that it keeps as an example for its own operators.
-
-    It makes it when the first nested tensor is made: in a run of the model, the recorder would ask for its lengths.
-    """
-    torch.nested.nested_tensor([torch.zeros(1, 1)], layout=torch.jagged)
 
 
 def _add_note(trace: ModelTrace, note: str) -> ModelTrace:

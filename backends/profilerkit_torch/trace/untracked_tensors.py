@@ -88,7 +88,7 @@ class UntrackedTensors:
                 self._others.add(tensor, 0)
 
     def _restore_gradients(self) -> None:
-        for_each(_set_gradient, self._leaves.values())
+        for_each(setattr, [(leaf, "grad", gradient) for leaf, gradient in self._leaves.values()])
 
     def meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
         """Report a tensor that no recorded operator made, unless it may be a constant.
@@ -131,10 +131,6 @@ class UntrackedTensors:
         if self._threads.were_started:
             return True
         return not is_lifted and self._threads.have_run(if_unknown=self._has_values)
-
-
-def _set_gradient(tensor: torch.Tensor, gradient: torch.Tensor | None) -> None:
-    tensor.grad = gradient
 
 
 def find_key(tensor: torch.Tensor) -> int:

@@ -31,7 +31,7 @@ from ..model.storages import has_storage
 from ..model.tensors import list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
-from .snapshots import ModuleSnapshots, list_own_classes, note_class, note_slots, note_states
+from .snapshots import list_own_classes, note_class, note_modules, note_slots, note_states
 from .tensor_marks import note_marks
 from .tensor_state import keep_values, list_versions, note_sizes, note_tensors, restore_versions, write_back
 
@@ -97,7 +97,7 @@ def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step
     """Note the structure of a model, and the sizes of tensors with values; return the steps that put both back."""
     with_slots = note_slots((*inventory.modules, *inventory.objects, *inventory.containers))
     structure: list[Step] = [
-        ModuleSnapshots(inventory).restore,
+        *note_modules(inventory),
         *map(note_class, list_own_classes(inventory, with_attributes=True)),
         *(slots.restore for slots in with_slots),
     ]

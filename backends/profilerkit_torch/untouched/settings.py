@@ -1,4 +1,4 @@
-"""The settings of torch that change numbers: how each is read, its default, and whether counts depend on it."""
+"""The settings of torch that change numbers: how each is read, its default, and which of them a profile names."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import backends
+from torch import backends, nn
 from torch.backends import opt_einsum
 
-from profilerkit.backend_kit.settings import Setting
+from profilerkit.backend_kit.settings import Setting, list_changes
 
+from ..compat.autograd import top_saved_tensors_hooks
+from ..compat.compiler import is_compiled_model
 from ..compat.settings import find_getter, get_precision
 from .process_state import flushes_denormal
 
-__all__ = ["SETTINGS"]
+__all__ = ["SETTINGS", "conditions"]
 
 _cuda: Any = backends.cuda
+_DEVICES = ("cpu", "cuda", "xpu", "mps")
 
 
 def _list_settings_in_c() -> Iterator[Setting]:
@@ -90,3 +93,20 @@ SETTINGS: tuple[Setting, ...] = (
     *_list_reductions(),
     *_list_precisions(),
 )
+
+
+def conditions(model: nn.Module) -> Iterator[str]:
+    """Yield in words each setting that is on: autocast, hooks of saved tensors, a compiled model, global settings.
+
+    The grad mode is not among them: a pass sets its own.
+    """
+    for device in _DEVICES:
+        if torch.is_autocast_enabled(device):
+            yield f"autocast of {device} to {torch.get_autocast_dtype(device)}"
+    hooks = top_saved_tensors_hooks(False)
+    if hooks is not None:
+        names = " and ".join(getattr(hook, "__qualname__", type(hook).__name__) for hook in hooks[:2])
+        yield f"hooks of saved tensors ({names})"
+    if is_compiled_model(model):
+        yield "torch.compile: the operators are counted as the model calls them, before they are fused"
+    yield from list_changes(SETTINGS, counts=True)

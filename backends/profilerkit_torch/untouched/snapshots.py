@@ -21,7 +21,7 @@ from profilerkit.process.restoring import Step, call_each, for_each
 from ..model.attributes import EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
 
-__all__ = ["ModuleSnapshots", "SlotsSnapshot", "list_own_classes", "note_class", "note_slots", "note_states"]
+__all__ = ["SlotsSnapshot", "list_own_classes", "note_class", "note_modules", "note_slots", "note_states"]
 
 #: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
@@ -101,60 +101,42 @@ def _note_state(value: Any) -> Step | None:
     return note_inner_state(value)
 
 
-class ModuleSnapshots:
-    """The attributes of modules, and their own containers with their contents.
+def note_modules(inventory: Inventory) -> list[Step]:
+    """Note the attributes of a model's modules, with the contents of their own containers; return what restores both.
 
     Nearly all modules are unchanged after a pass. So all modules of a model are compared at once, by functions in C.
-
-    Args:
-        inventory: The inventory of the model.
     """
+    modules = inventory.modules
+    types: list[type[nn.Module]] = [*map(type, modules)]
+    flags = [getattr(module, "training", None) for module in modules]
+    attributes: list[dict[str, Any]] = [*map(dict, map(vars, modules))]
+    containers = _list_containers(attributes)
+    lengths = [*map(len, containers)]
+    contents = [(container, copy_content(container)) for container in compress(containers, lengths)]
 
-    __slots__ = ("attributes", "containers", "contents", "flags", "lengths", "modules", "types")
+    def restore_types() -> None:
+        kinds = zip(modules, types, strict=True)
+        for_each(setattr, [(module, "__class__", kind) for module, kind in kinds if type(module) is not kind])
 
-    def __init__(self, inventory: Inventory) -> None:
-        self.modules: list[nn.Module] = inventory.modules
-        self.types: list[type[nn.Module]] = [*map(type, self.modules)]
-        self.flags: list[Any] = [getattr(module, "training", None) for module in self.modules]
-        self.attributes: list[dict[str, Any]] = [*map(dict, map(vars, self.modules))]
-        self.containers: list[Any] = _list_containers(self.attributes)
-        self.lengths: list[int] = [*map(len, self.containers)]
-        self.contents: list[tuple[Any, Any]] = [
-            (container, copy_content(container)) for container in compress(self.containers, self.lengths)
-        ]
-
-    def restore(self) -> None:
-        """Put back what has changed."""
-        call_each(
-            (
-                self._restore_types,
-                self._restore_flags,
-                self._restore_attributes,
-                self._empty_containers,
-                partial(for_each, refill, self.contents),
-            )
-        )
-
-    def _restore_types(self) -> None:
-        kinds = zip(self.modules, self.types, strict=True)
-        for_each(_set_type, [(module, kind) for module, kind in kinds if type(module) is not kind])
-
-    def _restore_flags(self) -> None:
+    def restore_flags() -> None:
         """Put modules back into training mode; a scripted module keeps that flag elsewhere, and some have none."""
-        flags = zip(self.modules, self.flags, strict=True)
-        for_each(_set_flag, [(module, flag) for module, flag in flags if getattr(module, "training", flag) != flag])
+        noted = [(module, flag) for module, flag in zip(modules, flags, strict=True) if flag is not None]
+        changed = [(module, flag) for module, flag in noted if getattr(module, "training", flag) != flag]
+        for_each(setattr, [(module, "training", flag) for module, flag in changed])
 
-    def _restore_attributes(self) -> None:
-        attributes = [*map(vars, self.modules)]
-        if not _are_same(attributes, self.attributes):
-            for_each(refill, zip(attributes, self.attributes, strict=True))
+    def restore_attributes() -> None:
+        current = [*map(vars, modules)]
+        if not _are_same(current, attributes):
+            for_each(refill, zip(current, attributes, strict=True))
 
-    def _empty_containers(self) -> None:
-        """Empty the containers that were empty; the others are refilled elsewhere."""
-        if [*map(len, self.containers)] != self.lengths:
-            for container, length in zip(self.containers, self.lengths, strict=True):
+    def empty_containers() -> None:
+        """Empty the containers that were empty; the others are refilled."""
+        if [*map(len, containers)] != lengths:
+            for container, length in zip(containers, lengths, strict=True):
                 if not length:
                     container.clear()
+
+    return [restore_types, restore_flags, restore_attributes, empty_containers, partial(for_each, refill, contents)]
 
 
 def _list_containers(attributes: Sequence[dict[str, Any]]) -> list[Any]:
@@ -165,15 +147,6 @@ def _list_containers(attributes: Sequence[dict[str, Any]]) -> list[Any]:
             return containers
     values = (names.get(name) for names in attributes for name in STANDARD)
     return [value for value in values if isinstance(value, CONTAINERS)]
-
-
-def _set_type(module: nn.Module, kind: type[nn.Module]) -> None:
-    module.__class__ = kind
-
-
-def _set_flag(module: nn.Module, flag: Any) -> None:
-    if flag is not None:
-        module.training = flag
 
 
 def _are_same(current: Sequence[dict[Any, Any]], saved: Sequence[dict[Any, Any]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import torch
 
@@ -22,30 +22,10 @@ _read_all = attrgetter("__dict__", *_HOOKS)
 _BARE: Any = ({}, *[None] * len(_HOOKS)) if _HOOKS else {}
 
 
-class _Hooks(NamedTuple):
-    """The hooks of one kind that a tensor had.
-
-    Attributes:
-        name: The tensor's attribute that has them.
-        mapping: The value of that attribute: a mapping that autograd may have too, or None.
-        content: A copy of what was in the mapping.
-    """
-
-    name: str
-    mapping: Any
-    content: dict[Any, Any]
-
-
-#: The hooks of a tensor without any hooks.
-_NO_HOOKS = [_Hooks(name, None, {}) for name in _HOOKS]
-
-
-class _Marks(NamedTuple):
-    """The attributes and hooks that a tensor had."""
-
-    tensor: Any
-    attributes: dict[str, Any]
-    hooks: list[_Hooks]
+#: For each kind of hooks the attribute that has them, its value, and a copy of its content.
+_Hooks: TypeAlias = list[tuple[str, Any, dict[Any, Any]]]
+#: Of a tensor without any hooks.
+_NO_HOOKS: _Hooks = [(name, None, {}) for name in _HOOKS]
 
 
 def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
@@ -58,7 +38,9 @@ def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
     bare = [tensor for tensor in tensors if _read_all(tensor) == _BARE]  # nearly all: to note nothing saves time
 
     def restore() -> None:
-        new = [_Marks(tensor, {}, _NO_HOOKS) for tensor in bare if _read_all(tensor) != _BARE]
+        new: list[tuple[Any, dict[str, Any], _Hooks]] = [
+            (tensor, {}, _NO_HOOKS) for tensor in bare if _read_all(tensor) != _BARE
+        ]
         for_each(_restore, [*noted, *new])
 
     return restore
@@ -75,23 +57,20 @@ def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return tensors
 
 
-def _note(tensor: Any) -> _Marks:
-    hooks = [_Hooks(name, getattr(tensor, name), dict(getattr(tensor, name) or {})) for name in _HOOKS]
-    return _Marks(tensor, dict(tensor.__dict__), hooks)
+def _note(tensor: Any) -> tuple[Any, dict[str, Any], _Hooks]:
+    """Return a tensor with its attributes and its hooks, as `_restore` takes them."""
+    hooks = [(name, getattr(tensor, name), dict(getattr(tensor, name) or {})) for name in _HOOKS]
+    return tensor, dict(tensor.__dict__), hooks
 
 
-def _restore(tensor: Any, attributes: dict[str, Any], hooks: Iterable[_Hooks]) -> None:
+def _restore(tensor: Any, attributes: dict[str, Any], hooks: _Hooks) -> None:
+    """Give a tensor its attributes and its mappings of hooks back, with their content."""
     refill(tensor.__dict__, attributes)
-    for hooks_of_kind in hooks:
-        _restore_hooks(tensor, hooks_of_kind)
-
-
-def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
-    """Give a tensor its mapping of hooks back, with its content; empty a mapping that took its place."""
-    current = getattr(tensor, hooks.name)
-    if current is not hooks.mapping:
-        if current is not None:
-            current.clear()  # autograd has the mapping itself, and may go on calling the hooks in it
-        setattr(tensor, hooks.name, hooks.mapping)
-    if hooks.mapping is not None:
-        refill(hooks.mapping, hooks.content)
+    for name, mapping, content in hooks:
+        current = getattr(tensor, name)
+        if current is not mapping:
+            if current is not None:
+                current.clear()  # autograd has the mapping itself, and may go on calling the hooks in it
+            setattr(tensor, name, mapping)
+        if mapping is not None:
+            refill(mapping, content)

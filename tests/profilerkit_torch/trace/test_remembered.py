@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from profilerkit import ModelInputs
 from profilerkit_torch.costs import Cost, override
 from profilerkit_torch.model.inventory import Inventory, is_lazy
-from profilerkit_torch.trace import plan_store, recorder
+from profilerkit_torch.trace import plans, recorder
 from profilerkit_torch.trace.meta_outputs import is_element_wise, without_running
 from profilerkit_torch.trace.plans import make_plan
 
@@ -58,7 +58,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(str(call.func))
         return make_plan(call, *rest)
 
-    monkeypatch.setattr(plan_store, "_plans", {})
+    monkeypatch.setattr(plans, "_shared", {})
     monkeypatch.setattr(recorder, "make_plan", plan)
     return names
 
@@ -139,10 +139,10 @@ def test_attention_is_planned_anew_for_another_order_of_kernels(planned: list[st
 
 
 def test_plans_are_dropped_where_there_are_many(planned: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_store, "_MOST", 2)
+    monkeypatch.setattr(plans, "_MOST", 2)
     for length in range(1, 6):
         assert trace_complete(nn.ReLU(), ones(length)).flops == length
-    (kept,) = plan_store._plans.values()
+    (kept,) = plans._shared.values()
     assert len(kept) <= 2
 
 
