@@ -56,12 +56,10 @@ def _list_undivided(part: Part, path: str) -> Iterator[tuple[str, Part]]:
         inner_path = append_name(path, inner.label)
         if inner.inside:
             yield from _list_undivided(inner, inner_path)
-        elif inner.kind in ("layers", "block") and not (has_own_work and _is_never_called(inner)):
-            yield inner_path, inner
-
-
-def _is_never_called(part: Part) -> bool:
-    return all(row.get("calls") == 0 for row in part.rows)
+        elif inner.kind in ("layers", "block"):
+            is_never_called = all(row.get("calls") == 0 for row in inner.rows)
+            if not (has_own_work and is_never_called):
+                yield inner_path, inner
 
 
 def _compute_share(part: Part, model: Part, column: str) -> float | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..foreign_text import visible
 from ..results.comparison import Comparison
@@ -132,29 +131,16 @@ def _draw_comparison(comparison: Comparison) -> Grid:
     reports, others = comparison.reports, comparison.others
     titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
     titles += [f"Enhancement\n{visible(other.name)}" if len(others) > 1 else "Enhancement" for other in others]
-    rows = [_write_compared_row(comparison, key) for key in comparison]
-    marks = {(number, column): mark for number, row in enumerate(rows) for column, mark in enumerate(row.marks) if mark}
-    cells = tuple(row.cells for row in rows)
-    return Grid("Comparison", tuple(titles), cells, frozenset(range(1, len(titles))), kind="metrics", marks=marks)
-
-
-class _ComparedRow(NamedTuple):
-    """The cells of a metric in a comparison, and the mark of each cell; empty for a cell without one."""
-
-    cells: tuple[str, ...]
-    marks: tuple[str, ...]
-
-
-def _write_compared_row(comparison: Comparison, key: str) -> _ComparedRow:
-    """Return the name of a metric, its value in each model, and the enhancement of each other model."""
-    reports = comparison.reports
-    records = [report.statuses.get(key) for report in reports]
-    enhancements = [write_enhancement(comparison, key, index) for index in range(len(comparison.others))]
-    name = _find_first_record(key, reports).friendly_name
-    return _ComparedRow(
-        (name, *map(write_compared_value, records), *(enhancement.text for enhancement in enhancements)),
-        ("", *map(choose_mark, records), *(enhancement.verdict for enhancement in enhancements)),
-    )
+    rows: list[tuple[str, ...]] = []
+    marks: dict[tuple[int, int], str] = {}
+    for number, key in enumerate(comparison):
+        records = [report.statuses.get(key) for report in reports]
+        enhancements = [write_enhancement(comparison, key, index) for index in range(len(others))]
+        values = [*map(write_compared_value, records), *(enhancement.text for enhancement in enhancements)]
+        rows.append((_find_first_record(key, reports).friendly_name, *values))
+        marks_of_values = [*map(choose_mark, records), *(enhancement.verdict for enhancement in enhancements)]
+        marks |= {(number, column): mark for column, mark in enumerate(marks_of_values, start=1) if mark}
+    return Grid("Comparison", tuple(titles), tuple(rows), frozenset(range(1, len(titles))), kind="metrics", marks=marks)
 
 
 def _find_first_record(key: str, reports: Iterable[Report]) -> StatusRecord:

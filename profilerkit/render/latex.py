@@ -160,10 +160,7 @@ def _write_row(cells: tuple[str, ...], depth: int = 0) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text that TeX prints as it is."""
-    return "".join(_SPECIAL.get(letter) or _write_letter(letter) for letter in text)
-
-
-def _write_letter(letter: str) -> str:
-    """Return a letter, or its code point if ASCII lacks it: ``[U+00E9]``."""
-    return letter if letter.isascii() else f"{{[}}U+{ord(letter):04X}{{]}}"
+    """Return a text that TeX prints as it is; of a letter that ASCII lacks its code point: ``[U+00E9]``."""
+    return "".join(
+        _SPECIAL.get(letter) or (letter if letter.isascii() else f"{{[}}U+{ord(letter):04X}{{]}}") for letter in text
+    )

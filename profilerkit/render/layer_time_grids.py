@@ -92,17 +92,13 @@ def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is
         return
     heading = f"Share of\n{' '.join(split_words(seconds.removesuffix(_SECONDS)))}"
     yield GridColumn(heading, partial(_write_share, column=shown, whole=model_seconds), is_number=True)
-    if is_whole and _has_notable_own_time(own_seconds, rows, model_seconds):
+    least = _LEAST_OWN * model_seconds
+    if is_whole and any(_holds_others(row) and (row[own_seconds] or 0) >= least for row in rows):
         yield _make_seconds_column(own_seconds, partial(_write_own_seconds, column=own_seconds, layers=layers))
 
 
 def _make_seconds_column(column: str, write: Callable[[Row], str]) -> GridColumn:
     return GridColumn(write_title(column.removesuffix(_SECONDS)), write, is_number=True)
-
-
-def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: float) -> bool:
-    """Return whether a layer that holds others takes a hundredth of the model's time itself, or more."""
-    return any(_holds_others(row) and (row[own_seconds] or 0) >= _LEAST_OWN * model_seconds for row in rows)
 
 
 def _holds_others(row: Row) -> bool:

@@ -95,7 +95,8 @@ def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
     if not operators:
         return {"": {"name": visible(f"{report.name}: no nodes, give a .tflite, .onnx or .pt2 file"), "results": {}}}
     if column == "params":
-        values = _place_at_heaviest(_list_own_params(report), operators)
+        own_params = ((row["path"], row.get("own_params")) for row in report.layers or ())
+        values = _place_at_heaviest([_OwnValue(path, "", count) for path, count in own_params if count], operators)
     elif column == "seconds":
         values = _place_at_heaviest(_list_own_microseconds(report), operators)
     else:
@@ -148,12 +149,6 @@ def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]
         return _NodeValues(values, "")
     total = placed + left_out
     return _NodeValues(values, f", of {placed} of {total} layers or operators: the others have no node")
-
-
-def _list_own_params(report: Report) -> Iterator[_OwnValue]:
-    for row in report.layers or ():
-        if row.get("own_params"):
-            yield _OwnValue(row["path"], "", row["own_params"])
 
 
 def _list_own_microseconds(report: Report) -> Iterator[_OwnValue]:

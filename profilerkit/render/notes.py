@@ -52,7 +52,8 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
     notes += dict.fromkeys(note for report in reports for note in describe_batch(report, named=batch_differs))
     if batch_differs:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    if _has_framework_difference(comparison):
+    others = range(len(comparison.others))
+    if any(differs_by_convention(comparison, key, index) for key in comparison for index in others):
         notes.append(
             "Between frameworks less than 2 % is neither better nor worse: what they count as parameters differs."
         )
@@ -61,11 +62,6 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
             "The reports were made under different conditions, named above, which make a difference of their own."
         )
     return Notes((*notes, *describe_origins(reports), *describe_ratios(comparison)))
-
-
-def _has_framework_difference(comparison: Comparison) -> bool:
-    others = range(len(comparison.others))
-    return any(differs_by_convention(comparison, key, index) for key in comparison for index in others)
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:

@@ -86,6 +86,8 @@ def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
         return str(scale_value(number, unit, scale))
 
     low, high = value.interval
+    # The percentiles above the median that so many samples can tell: none of three, p90 of ten.
+    percentiles = [percent for percent in PERCENTILES if percent > 50 and is_supported(percent, len(value.samples))]
     return {
         "Median": show(value.median),
         f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{show(low)} to {show(high)}",
@@ -95,15 +97,10 @@ def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
         "Interquartile range": show(value.iqr),
         "Smallest": show(value.min),
         "Largest": show(value.max),
-        **{f"p{percent}": show(value.percentile(percent)) for percent in _choose_percentiles(value)},
+        **{f"p{percent}": show(value.percentile(percent)) for percent in percentiles},
         "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_describe_likeness(value)}",
         **machine_facts(value.conditions),
     }
-
-
-def _choose_percentiles(value: Measurement) -> list[int]:
-    """Return the percentiles above the median that so many samples can tell: none of three, p90 of ten."""
-    return [percent for percent in PERCENTILES if percent > 50 and is_supported(percent, len(value.samples))]
 
 
 def _describe_likeness(value: Measurement) -> str:

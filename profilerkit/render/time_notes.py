@@ -83,7 +83,8 @@ def _describe_sampling(time: _ComparedTime) -> str:
 
 def _describe_processes(time: _ComparedTime) -> Iterator[str]:
     """Yield a sentence if the models were measured in turn, and still each in a process of its own."""
-    processes = {_read_process(measured) for measured in (time.reference, *(other.time for other in time.measured))}
+    conditions = [measured.conditions for measured in (time.reference, *(other.time for other in time.measured))]
+    processes = {"" if condition is None else condition.process for condition in conditions}
     if _is_paired(time) and len(processes) > 1:
         yield (
             "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
@@ -103,10 +104,6 @@ def _describe_noise(time: _ComparedTime) -> Iterator[str]:
             yield f"{name}: {other.ratio.warning}"
         elif other.ratio.is_range:
             yield f"{name}: too few samples for an interval of the ratio: brackets hold its {other.ratio.interval_name}"
-
-
-def _read_process(time: Measurement) -> str:
-    return "" if time.conditions is None else time.conditions.process
 
 
 # When and where times were taken --------------------------------------------------------------------------------------
