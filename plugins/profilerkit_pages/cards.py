@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -114,14 +114,15 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
     Metrics of one value and unit, such as all parameters and trainable parameters, share a card.
     """
     cards: dict[object, Card] = {}
-    gaps, names = [], []
+    gaps: dict[tuple[str, str], list[str]] = {}  # one error fails many metrics
+    names = []
     metrics = dict.fromkeys(key for report in result.reports for key in report.statuses)
     for row, key in enumerate(metrics):
         records = [report.statuses.get(key) for report in result.reports]
         present = [record for record in records if record is not None]
         title = grid.rows[row][0]
         if all(record.value is None for record in present):
-            gaps.append(_describe_gap(title, present))
+            gaps.setdefault(_explain_gap(present), []).append(title)
         elif any(isinstance(record.value, Table) and record.value for record in present):
             continue  # the page has a table of it below
         elif any(map(_is_value, present)):
@@ -134,7 +135,8 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
             cards[shared] = cards[shared].join(card) if shared in cards else card
         else:
             names.append(_name_text(title, records))
-    return Summary(tuple(cards.values()), _join_alike(gaps), tuple(names))
+    without = tuple(Gap(", ".join(titles), *states_and_reasons) for states_and_reasons, titles in gaps.items())
+    return Summary(tuple(cards.values()), without, tuple(names))
 
 
 def _is_value(record: StatusRecord) -> bool:
@@ -146,19 +148,11 @@ def _is_short(text: str) -> bool:
     return len(text) <= _LONGEST and "\n" not in text
 
 
-def _describe_gap(title: str, records: Sequence[StatusRecord]) -> Gap:
-    """Return the line on a metric without a value: each state and each reason once."""
+def _explain_gap(records: Sequence[StatusRecord]) -> tuple[str, str]:
+    """Return each state and each reason of a metric without a value, once."""
     states = dict.fromkeys(record.completeness.value for record in records)
     reasons = dict.fromkeys(filter(None, map(_write_reason, records)))
-    return Gap(title, ", ".join(states), "; ".join(reasons))
-
-
-def _join_alike(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
-    """Return each state and reason once, with the names of all metrics that have it: one error fails many metrics."""
-    titles: dict[tuple[str, str], list[str]] = {}
-    for gap in gaps:
-        titles.setdefault((gap.state, gap.reason), []).append(gap.titles)
-    return tuple(Gap(", ".join(names), state, reason) for (state, reason), names in titles.items())
+    return ", ".join(states), "; ".join(reasons)
 
 
 def _name_text(title: str, records: Sequence[StatusRecord | None]) -> str:

@@ -7,10 +7,9 @@ nothing (its content security policy forbids it), and shows the same values as e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import Completeness
@@ -20,46 +19,30 @@ from profilerkit.render.grids import Grid, Notes, join_units
 from profilerkit.render.summary import begin_with_state, describe_inputs
 from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report
 from profilerkit.trace.table import Table
 
 from .cards import summarize
 from .page_data import embed, page_data
 from .page_parts import join_scripts, render_page, source, templates
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report
-
-    from .page_records import PageData
+from .page_records import PageData
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *(
-        "format",
-        "elements",
-        "frame",
-        "address",
-        "tree",
-        "rows",
-        "filter",
-        "axes",
-        "points",
-        "download",
-        "widths",
-        "table",
-    ),
-    *("tables", "facts", "layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline", "latency"),
-    *("compare", "app"),
+    *("format", "elements", "frame", "address", "tree", "rows", "filter", "axes", "points", "download", "widths"),
+    *("table", "tables", "facts", "layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline"),
+    *("latency", "compare", "app"),
 )
 
 
 def render(result: Report | Comparison) -> str:
     """Return a report or comparison as a page: cards, the layers as table, map and graph, and charts."""
-    from profilerkit.results.comparison import Comparison
-
     grid, notes = _split_content(result, explains_absent=False)  # the summary says why metrics have no value
     style, script = assets()
     described = [_describe(report) for report in result.reports]
+    first, *others = described
+    shared = [fact for fact in first["facts"] if all(fact in other["facts"] for other in others)]
     data = page_data(result)
     return render_page(
         "page.html",
@@ -67,7 +50,7 @@ def render(result: Report | Comparison) -> str:
         script,
         title=" and ".join(visible(report.name) for report in result.reports),
         reports=described,
-        shared=_list_shared(described) if isinstance(result, Comparison) else [],
+        shared=shared if others else [],
         several=isinstance(result, Comparison),
         summary=summarize(result, grid),
         notes=list(map(join_units, notes.lines)),
@@ -88,13 +71,14 @@ def fragment(result: Report | Comparison | Table) -> str:
 
     The HTML has the colours of the page around it, and for a report the facts that the terminal shows.
     """
-    from profilerkit.results.report import Report
-
     grid, notes = (first_rows(result), Notes(())) if isinstance(result, Table) else _split_content(result)
     grids, lines = [grid], notes.lines
     if isinstance(result, Report):
+        if all(record.completeness is Completeness.COMPLETE for record in result.statuses.values()):
+            # The column of completeness goes: a note says it once.
+            grids = [replace(grid, titles=grid.titles[:-1], rows=tuple(row[:-1] for row in grid.rows))]
         costs = make_cost_grid(result)
-        grids = [_leave_out_completeness(grid, result), *([costs] if costs else [])]
+        grids += [costs] if costs else []
         lines = (*filter(None, [describe_inputs(result)]), *begin_with_state(notes, result).lines)
     return templates().get_template("fragment.html").render(grids=grids, notes=list(map(visible, lines)))
 
@@ -118,13 +102,6 @@ def list_absent(data: PageData) -> list[str]:
     return [part for part, is_there in present.items() if not is_there]
 
 
-def _leave_out_completeness(grid: Grid, report: Report) -> Grid:
-    """Return the grid of the metrics; without its last column if all metrics are complete: a note says it once."""
-    if any(record.completeness is not Completeness.COMPLETE for record in report.statuses.values()):
-        return grid
-    return replace(grid, titles=grid.titles[:-1], rows=tuple(row[:-1] for row in grid.rows))
-
-
 def _split_content(result: Report | Comparison, explains_absent: bool = True) -> tuple[Grid, Notes]:
     """Return the grid of the metrics and the notes below it, the first parts of the content."""
     content = parts(result, explains_absent=explains_absent)
@@ -137,12 +114,6 @@ def _strip_class(inputs: str) -> str:
     """Return the text of inputs without the name of the class that holds them."""
     match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
     return match[1] if match else inputs
-
-
-def _list_shared(described: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the facts that all reports have, which the page then has once."""
-    first, *others = described
-    return [fact for fact in first["facts"] if all(fact in other["facts"] for other in others)]
 
 
 def _describe(report: Report) -> dict[str, Any]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
+from profilerkit.results.report import Report
 from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_table import LayerTable, is_by_layer
 from profilerkit.trace.layer_work import TRAFFIC
 
 from .columns import AT_FIRST, Row, describe_columns
 from .page_parts import pack
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 #: Columns from which the page builds its tree of layers.
 _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from profilerkit.results.report import Report
 from profilerkit.trace import layer_view
 from profilerkit.trace.layer_work import TRAFFIC
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.rows import read_work
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 
 class LayerWork(NamedTuple):

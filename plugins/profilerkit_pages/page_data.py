@@ -6,13 +6,16 @@ Names come from the model. Here they are made visible; the page shows them as te
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.time_grids import machine_facts
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
+from profilerkit.trace.records import MemoryTimeline
 
 from .columns import make_plain
 from .layer_tree import describe_layers, merge_rows
@@ -23,19 +26,12 @@ from .page_records import MeasuredData, MemoryData, MetricData, PageData, Report
 from .page_tables import list_tables
 from .page_timeline import describe_timeline
 
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report, StatusRecord
-    from profilerkit.trace.records import MemoryTimeline
-
 #: The percentiles of a measurement that a page shows, in per cent.
 _PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def page_data(result: Report | Comparison) -> PageData:
     """Return the data that the page of a report or comparison draws."""
-    from profilerkit.results.comparison import Comparison
-
     if isinstance(result, Comparison):
         sides = [describe_sides(result, index) for index in range(len(result.others))]
         return {"reports": [_describe_report(report) for report in result.reports], "sides": sides}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
+from profilerkit.results.report import Report
 from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_view import number_kinds
 
@@ -16,9 +17,6 @@ from .layer_work import find_shared_times, sum_forward_work
 from .page_parts import pack
 from .page_records import OperatorData, Packed, RooflineData
 
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
-
 
 def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | None:
     """Return the operators in their order; None for a report without any. ``layers`` are the rows of its layers."""
@@ -26,7 +24,12 @@ def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | 
     if not operators:
         return None
     places, kinds = find_places(layers), number_kinds(layers)
-    steps_back = [_count_steps_back(index, row) for index, row in enumerate(operators)]
+    # Steps back to each operator whose result is read, 0 for a model input: repeated layers have the same steps, which
+    # pack well, and other positions.
+    steps_back = [
+        tuple(0 if source < 0 else index - source for source in row.get("reads", ()))
+        for index, row in enumerate(operators)
+    ]
     with_layers_inside = {path for path in nearest_around(places).values() if path is not None}
 
     def list_work(column: str) -> Packed:
@@ -42,14 +45,6 @@ def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | 
         "macs": list_work("macs"),
         "flops": list_work("flops"),
     }
-
-
-def _count_steps_back(index: int, operator: Row) -> tuple[int, ...]:
-    """Return the steps back from an operator to each operator whose result it reads; 0 stands for a model input.
-
-    Steps and not positions, because repeated layers have the same steps, which pack well.
-    """
-    return tuple(0 if source < 0 else index - source for source in operator.get("reads", ()))
 
 
 def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.render.values import write_row_value
+from profilerkit.results.comparison import Comparison
 from profilerkit.trace.layer_paths import nearest_around
 
 from .columns import Row, describe_columns
 from .layer_tree import merge_rows, write_layer_name
 from .page_parts import pack
 from .page_records import ColumnData
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
 
 #: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
@@ -37,31 +35,20 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     names = reference.name, other.name
     return {
         "name": visible(other.name),
-        "parents": [node.parent for node in nodes],
-        "names": pack([node.name for node in nodes]),
+        "parents": [parent for parent, _ in nodes],
+        "names": pack([name for _, name in nodes]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
         "columns": [column for key in _COMPARED for column in _describe_values(key, names, references, others)],
     }
 
 
-class _Node(NamedTuple):
-    """The place of a layer in the tree of both models.
-
-    Attributes:
-        parent: The index of the row around the layer; -1 for none.
-        name: Its name: "conv1", or "conv1 / first" for a layer with the name "first" in the other model.
-    """
-
-    parent: int
-    name: str
-
-
-def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
-    """Yield the node of each layer.
+def _place_in_tree(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
+    """Yield for each layer of both models the index of the row around it, -1 for none, and its name in their tree.
 
     A layer of the reference is inside a layer of the reference. A layer that only the other model has is inside a layer
-    of the other model, whose row both models may share.
+    of the other model, whose row both models may share. A layer with the name "first" in the other model is
+    "conv1 / first".
     """
     in_reference = _find_outer({row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"})
     in_other = _find_outer(
@@ -73,7 +60,7 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
         name = write_layer_name(path, outer)
         if other_path not in (None, path):
             name += f" / {visible(other_path.rpartition('.')[2])}"
-        yield _Node(parent, name)
+        yield parent, name
 
 
 def _find_outer(places: Mapping[str, int]) -> dict[str, tuple[int, str | None]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
+from profilerkit.results.report import Report
 from profilerkit.times.operator_totals import operator_totals
 from profilerkit.trace.layer_table import is_by_layer
 from profilerkit.trace.layer_view import PEAK
@@ -15,9 +16,6 @@ from profilerkit.trace.table import Table
 
 from .columns import SPEEDS, Row, describe_columns, make_plain, write_column_title
 from .page_parts import pack
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 
 def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.time_stacks import find_rows, read_seconds
+from profilerkit.results.report import Report
 from profilerkit.trace.layer_paths import walk_outwards
 
 from .columns import Row, describe_columns
 from .layer_tree import find_places
 from .page_parts import pack
 from .page_records import TimelineData
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 
 @dataclass

@@ -7,7 +7,7 @@ setting of matplotlib is touched; the settings that you made hold for these figu
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.arguments.checks import Check, positive, several, text
 from profilerkit.arguments.names import argument_hint
@@ -15,6 +15,8 @@ from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.hooks.infos import FigureInfo
 from profilerkit.hooks.manager import find_offer, list_infos, load_offer
 from profilerkit.process.containment import contained
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report
 
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
@@ -23,10 +25,6 @@ from .latency import latency
 from .layer_bars import layer_bars
 from .memory_timeline import memory_timeline
 from .roofline import roofline
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report
 
 __all__ = ["Ceilings", "batch_sweep", "draw", "icicle", "kinds", "latency", "layer_bars", "memory_timeline", "roofline"]
 

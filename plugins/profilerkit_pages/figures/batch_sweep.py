@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.error_text import shown
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report
 
 from .canvas import COLOURS, find_end, finish, legend_above, name_beyond, new_figure, plain, title_axis, unit_for
 from .reading import explain_metric, list_reports, why_missing
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report
 
 _Rows = Sequence[Mapping[str, Any]]
 

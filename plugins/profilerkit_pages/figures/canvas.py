@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.count_text import format_count
 from profilerkit.foreign_text import visible
 from profilerkit.piping.quantity import Scale, scale_value
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
+from profilerkit.results.report import Report
 
 #: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")

@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from profilerkit.arguments.checks import positive
+from profilerkit.backend import Backend
 from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
 from profilerkit.hooks.backends import backend_named
 from profilerkit.protocols import MeasuresCeilings, find_capability
+from profilerkit.results.report import Report
 from profilerkit.times.ceiling_work import CeilingWork, best_rates
-
-if TYPE_CHECKING:
-    from profilerkit.backend import Backend
-    from profilerkit.results.report import Report
 
 __all__ = ["Ceilings"]
 

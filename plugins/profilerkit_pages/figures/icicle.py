@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.count_text import format_count
 from profilerkit.render.values import Column
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_view import group_children
 
 from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .reading import explain_column, one_or_two, require_column, require_layers
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report
 
 #: Inches: the width of the figure of one model, the width that another model adds; and the share of it for boxes.
 _WIDTH, _WIDTH_OF_ANOTHER, _SHARE_OF_BOXES = 11.0, 6.6, 0.84

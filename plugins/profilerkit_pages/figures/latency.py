@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.arguments.checks import Check, between, several, text
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import scale_value
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported, samples_needed
 
 from .canvas import COLOURS, find_end, finish, name_beyond, new_figure, plain, title_axis, unit_for
 from .reading import explain_metric, list_reports, why_missing
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report, StatusRecord
 
 #: A common axis that is so many times as long as the widest range leaves no space for samples.
 _FAR = 8

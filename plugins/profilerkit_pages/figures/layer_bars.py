@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH, FLAG, TOP
 from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import Report
 from profilerkit.trace.records import LayerTable
 
 from .canvas import COLOURS, finish, legend_above, name_bars, new_figure, title_bars, unit_for
 from .layer_pairs import choose_column, draw_pairs
 from .reading import explain_column, has_numbers, label_layer, one_or_two, require_column, require_layers
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 #: Inches: the width of the names and of one panel, and the height of the titles and of one layer.
 _WIDTH_OF_NAMES, _WIDTH_OF_PANEL = 5.0, 3.2

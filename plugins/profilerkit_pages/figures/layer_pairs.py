@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.render.values import Column
+from profilerkit.results.comparison import Comparison
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_table import is_innermost
+from profilerkit.trace.records import LayerTable
 
 from .canvas import COLOURS, finish, legend_above, name_bars, new_figure, plain, title_bars, unit_for
 from .reading import explain_column, label_layer, require_column, require_layers
-
-if TYPE_CHECKING:
-    from profilerkit.results.comparison import Comparison
-    from profilerkit.trace.records import LayerTable
 
 #: The largest bars of two models that differ by more do not share an axis.
 _FAR = 5
@@ -96,7 +94,8 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
     else:
         tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
         _require_rows([*tables[0], *tables[1]], comparison, depth)
-        is_far = _is_far_apart(tables, by)
+        largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
+        is_far = max(largest) > _FAR * min(largest)  # one axis would hide the bars of one model
         figure = _draw_apart(comparison, tables, by, has_one_axis=not is_far)
         distance = " They lie far apart: each has an axis of its own." if is_far else ""
         note = f"The models share few layers: each has the largest of its own.{distance}"
@@ -108,12 +107,6 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
 def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | None) -> None:
     if not rows:
         raise ValueError(f"no layer of {comparison.reference.name} lies at depth {depth}; give another depth, or None")
-
-
-def _is_far_apart(tables: Sequence[LayerTable], by: str) -> bool:
-    """Return whether one axis for both models would hide the bars of one of them."""
-    largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
-    return max(largest) > _FAR * min(largest)
 
 
 def _draw_aligned(comparison: Comparison, pairs: Sequence[LayerPair], by: str) -> Any:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.arguments.checks import FLAG
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.results.report import Report
+from profilerkit.trace.records import MemoryTimeline
 
 from .canvas import COLOURS, finish, legend_above, new_figure, plain, title_axis, unit_for
 from .reading import label_layer, one_report
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
-    from profilerkit.trace.records import MemoryTimeline
 
 #: Weights of a larger part of the peak leave too little room for the curve above them: the axis is broken there.
 _MOST_WEIGHTS = 2 / 3

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.render.notes import explain_incomplete
 from profilerkit.render.values import KINDS, Column, write_row_value
 from profilerkit.results.comparison import Comparison, require_result
+from profilerkit.results.report import Report
 from profilerkit.trace.records import LayerTable
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 
 def label_layer(row: Mapping[str, Any]) -> str:

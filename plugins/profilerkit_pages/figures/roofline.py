@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import pi, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.arguments.checks import TOP
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, format_number, scale_value
+from profilerkit.results.report import Report
 from profilerkit.trace.layer_table import LayerTable
 
 from ..layer_work import find_shared_times, sum_forward_work
 from .canvas import COLOURS, GREY, finish, new_figure, plain
 from .ceilings import Ceilings
 from .reading import explain_metric, label_layer, one_report, require_column, require_layers
-
-if TYPE_CHECKING:
-    from profilerkit.results.report import Report
 
 #: The space between a dot and its number, in points.
 _BESIDE = 2
