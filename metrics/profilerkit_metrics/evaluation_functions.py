@@ -39,7 +39,7 @@ class LossEvaluation:
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
         self.loss_fn: Callable[[Any, Any], Any] = to_call("a function of outputs and targets")("loss_fn", loss_fn)
         called, fixed = (loss_fn.func, loss_fn.keywords) if isinstance(loss_fn, partial) else (loss_fn, {})
-        if "sum" in (getattr(called, "reduction", None), fixed.get("reduction")):
+        if fixed.get("reduction", getattr(called, "reduction", None)) == "sum":
             raise ArgumentError(f"loss_fn={shown(loss_fn)} adds the samples up; give one that returns their mean")
         self.__name__: str = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 
