@@ -267,7 +267,7 @@ class Measurement(NumberByMedian):
         """
         if not self.is_range or self.effective_samples == len(self.samples) or not self.median:
             return self.noise
-        return (self.percentile(75) - self.percentile(25)) / 2 / abs(self.median)
+        return self.iqr / 2 / abs(self.median)
 
     def is_paired_with(self, other: Measurement) -> bool:
         """Return whether the two were sampled in turn, so that their samples are pairs."""

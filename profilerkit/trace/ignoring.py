@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
 from .bounds import without
 from .layer_paths import walk_outwards
-from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
+from .records import LayerCall, ModelTrace, OpRecord
 
 __all__ = ["IGNORED", "Ignored", "without_layers"]
 
@@ -69,16 +69,15 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
 
 def _find_matches(trace: ModelTrace, ignore: Ignored) -> dict[str, list[str]]:
     """Return the paths of the layers that each pattern matches; warns of a pattern without a match."""
-    patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
-    matches = {pattern: [layer.path for layer in trace.layers if _matches(layer, pattern)] for pattern in patterns}
+    types = {layer.path: layer.type for layer in trace.layers if layer.path}
+    matches: dict[str, list[str]] = {}
+    for layer in IGNORED("ignore", ignore):
+        pattern = layer.__name__ if isinstance(layer, type) else layer
+        matches[pattern] = [path for path, kind in types.items() if kind == pattern or fnmatchcase(path, pattern)]
     for pattern, paths in matches.items():
         if not paths:
             _warn_of_unmatched(pattern, trace)
     return matches
-
-
-def _matches(layer: LayerRecord, pattern: str) -> bool:
-    return bool(layer.path) and (layer.type == pattern or fnmatchcase(layer.path, pattern))
 
 
 def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:

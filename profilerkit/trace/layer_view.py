@@ -8,6 +8,7 @@ from typing import Any
 from .bounds import WORK
 from .layer_paths import count_depth, nearest_around, walk_outwards
 from .records import LayerTable
+from .rows import divide_known
 
 __all__ = ["PEAK", "find_shared_times", "group_children", "number_kinds", "with_times"]
 
@@ -64,7 +65,7 @@ def find_shared_times(times: Iterable[Mapping[str, Any]], working: Iterable[str]
 def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the shares of the whole model that a row lacks, by column."""
     lacking = [name for name in _SHARED if name in row and f"{name}_share" not in row]
-    return {f"{name}_share": _divide(row[name], root.get(name)) for name in lacking}
+    return {f"{name}_share": divide_known(row[name], root.get(name)) for name in lacking}
 
 
 def _compute_rates(row: Mapping[str, Any], *, is_shared: bool = False) -> dict[str, float | None]:
@@ -78,13 +79,9 @@ def _compute_rates(row: Mapping[str, Any], *, is_shared: bool = False) -> dict[s
     for part in ("", "own_"):
         work, seconds = f"{part}{flops}", f"{part}forward_seconds"
         if work in row and seconds in row:
-            is_unknown = is_shared and part == "own_"
-            rates[f"achieved_{part}flops_per_second"] = None if is_unknown else _divide(row[work] or None, row[seconds])
+            done = None if is_shared and part == "own_" else row[work] or None
+            rates[f"achieved_{part}flops_per_second"] = divide_known(done, row[seconds])
     return rates
-
-
-def _divide(value: float | None, whole: float | None) -> float | None:
-    return value / whole if value is not None and whole else None
 
 
 def group_children(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -39,7 +39,10 @@ def sum_weights(trace: ModelTrace) -> dict[str, LayerWeights]:
     are not known.
     """
     parameters = {layer.path: _identify(layer.parameters) for layer in trace.layers}
-    saved = {layer.path: _identify(_list_saved(layer)) for layer in trace.layers}
+    saved = {  # a tensor that is a buffer and a parameter is a parameter, so parameters come last
+        layer.path: _identify(weight for weight in (*layer.buffers, *layer.parameters) if weight.persistent)
+        for layer in trace.layers
+    }
     unmade = {layer.path for layer in trace.layers if _may_lack_weight(layer)} if trace.unmade_weights else set()
     own_params = {path: None if path in unmade else _count(inside.values()) for path, inside in parameters.items()}
     for layer in sorted(trace.layers, key=lambda layer: -layer.depth):  # inner layers first, so that sums are complete
@@ -63,11 +66,6 @@ def sum_weights(trace: ModelTrace) -> dict[str, LayerWeights]:
 def _identify(weights: Iterable[WeightRecord]) -> dict[int, WeightRecord]:
     """Return weights by their identity, tied ones once."""
     return {weight.identity: weight for weight in weights}
-
-
-def _list_saved(layer: LayerRecord) -> list[WeightRecord]:
-    """Return the weights of a layer that are saved; a tensor that is a buffer and a parameter is a parameter."""
-    return [weight for weight in (*layer.buffers, *layer.parameters) if weight.persistent]
 
 
 def _may_lack_weight(layer: LayerRecord) -> bool:

@@ -15,7 +15,7 @@ from .layer_work import COUNTS, WorkColumns, add_inside, list_layer_work
 if TYPE_CHECKING:
     from .records import LayerCall, ModelTrace
 
-__all__ = ["list_call_rows", "list_layer_rows", "list_operator_rows", "read_work"]
+__all__ = ["divide_known", "list_call_rows", "list_layer_rows", "list_operator_rows", "read_work"]
 
 
 # The rows of layers ---------------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **counts,
             "own_params": layer_weights.own_params,
             **layer_work.own_work,
-            **{f"{name}_share": _divide(counts[name], total) for name, total in whole.items()},
+            **{f"{name}_share": divide_known(counts[name], total) for name, total in whole.items()},
             "trainable_params": layer_weights.trainable_params,
             "params_by_dtype": layer_weights.params_by_dtype,
             "weight_bytes": layer_weights.weight_bytes,
@@ -55,7 +55,8 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _divide(count: float | None, total: float | None) -> float | None:
+def divide_known(count: float | None, total: float | None) -> float | None:
+    """Return a share or a rate; None if one of both is not known, or the divisor is zero."""
     return None if count is None or not total else count / total
 
 
