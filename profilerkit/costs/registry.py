@@ -23,10 +23,6 @@ from .cost import Cost, Formula
 __all__ = ["CallForm", "CostRegistry", "read_formulas"]
 
 
-def _never(key: Any) -> bool:
-    return False
-
-
 class CallForm(NamedTuple):
     """The arguments of formulas of a kind.
 
@@ -40,11 +36,6 @@ class CallForm(NamedTuple):
 
     def __str__(self) -> str:
         return ", ".join([*self.positional, *(f"{keyword}=" for keyword in self.keywords)])
-
-    def require_fit(self, signature: inspect.Signature) -> None:
-        """Raise `TypeError` for the signature of a function that cannot be called so."""
-        bind = signature.bind if self.positional else signature.bind_partial
-        bind(*self.positional, **dict.fromkeys(self.keywords))
 
 
 class _Scope(NamedTuple):
@@ -76,7 +67,7 @@ class CostRegistry:
     def __init__(
         self,
         framework: str,
-        shipped: Callable[[Any], bool] = _never,
+        shipped: Callable[[Any], bool] = lambda key: False,
         called_with: Mapping[str, CallForm] | None = None,
         package: str | None = None,
     ) -> None:
@@ -138,8 +129,9 @@ class CostRegistry:
             signature = inspect.signature(formula)
         except ValueError:  # a function of C's, which does not tell
             return
+        bind = signature.bind if form.positional else signature.bind_partial
         try:
-            form.require_fit(signature)
+            bind(*form.positional, **dict.fromkeys(form.keywords))
         except TypeError as error:
             raise ArgumentError(
                 f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {form}: {error}"
