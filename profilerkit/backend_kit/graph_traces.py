@@ -6,19 +6,19 @@ with the functions of `graph_memory` and `graph_records`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ..count_text import format_count
-from ..trace.records import MemoryTimeline, ModelTrace, OpRecord
+from ..trace.records import MemoryTimeline, ModelTrace
 from .branch_memory import measure_memory
 from .graph_memory import count_unsized, find_viewed, measure_live_bytes
 from .graph_records import list_reads, make_record
-from .graph_work import Executed, GraphValue, Work
+from .graph_work import GraphValue, Work
 from .named_layers import Scopes
 from .program_parts import list_all
-from .scoped_calls import PlacedWeight, Scope, count_weight_bytes, layer_calls, layer_records
+from .scoped_calls import PlacedWeight, count_weight_bytes, layer_calls, layer_records
 
 __all__ = ["FOLLOWED", "GraphFormat", "WalkedGraph", "describe_constants", "trace_work"]
 
@@ -86,7 +86,17 @@ def trace_work(
     memory = measure_memory(work.parts, timeline, input_bytes)
     return ModelTrace(
         layers=layers,
-        operators=tuple(_list_records(executed, chains, inputs, names)),
+        operators=tuple(
+            make_record(
+                op,
+                chain[-1],
+                reads,
+                node=names[op.node] if names else None,
+                is_masked=op.is_masked,
+                multiplied=op.product_dtype,
+            )
+            for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True)
+        ),
         memory=MemoryTimeline(
             weight_bytes=count_weight_bytes(layers),
             input_bytes=input_bytes,
@@ -100,18 +110,6 @@ def trace_work(
         choices=tuple(work.choices),
         peak_spread=memory.peak_spread,
     )
-
-
-def _list_records(
-    executed: Sequence[Executed],
-    chains: Sequence[Sequence[Scope]],
-    inputs: Sequence[GraphValue],
-    names: Sequence[tuple[str, str] | None],
-) -> Iterator[OpRecord]:
-    """Yield the record of each operator that runs, in the innermost call of a layer around it."""
-    for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True):
-        node = names[op.node] if names else None
-        yield make_record(op, chain[-1], reads, node=node, is_masked=op.is_masked, multiplied=op.product_dtype)
 
 
 def describe_constants(number: int) -> list[str]:

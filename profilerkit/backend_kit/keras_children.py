@@ -24,13 +24,10 @@ def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     """
     if hides_its_cell(layer):
         return
-    inside = [child for child in direct_layers(layer) if not _is_input(child)]
+    layers = direct_layers(layer)
+    inside = [child for child in layers if not (is_shipped(child) and type(child).__name__ == "InputLayer")]
     names = {} if is_shipped(layer) else _attribute_names(layer, {id(child) for child in inside})
     yield from _give_names(inside, names)
-
-
-def _is_input(layer: Any) -> bool:
-    return is_shipped(layer) and type(layer).__name__ == "InputLayer"
 
 
 def _give_names(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:

@@ -176,7 +176,16 @@ class OperatorCosts:
         """
         formula = self.registry.get(call.type)
         if formula is not None:
-            return _evaluate(formula, call)
+            try:
+                return evaluate_formula(
+                    call.type,
+                    partial(formula, call),
+                    lambda: f"inputs={call.inputs}, outputs={call.outputs}",
+                    call.numbers,
+                    may_raise=(UnknownShapeError, UnknownCostError),
+                )
+            except UnknownCostError:
+                return None
         if call.type in self.free:
             return Cost(0, 0)
         if call.type in self.elementwise:
@@ -201,17 +210,3 @@ class OperatorCosts:
     def add_whole(self, formulas: Mapping[Any, Callable[..., Cost]]) -> None:
         """Register the formulas of a plugin by operator; if one of them is refused, register none."""
         self.registry.register_whole(formulas, self.register)
-
-
-def _evaluate(formula: Callable[..., Cost], call: OperatorCall) -> Cost | None:
-    """Return the result of a formula for a call; None if the formula does not cover this variant of its operator."""
-    try:
-        return evaluate_formula(
-            call.type,
-            partial(formula, call),
-            lambda: f"inputs={call.inputs}, outputs={call.outputs}",
-            call.numbers,
-            may_raise=(UnknownShapeError, UnknownCostError),
-        )
-    except UnknownCostError:
-        return None

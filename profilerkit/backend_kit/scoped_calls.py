@@ -124,8 +124,7 @@ def layer_calls(
     The inputs of a call are the values from outside that its operators read, without constants. Its outputs are the
     values that other operators read or that the program returns; if there are none, the last value that it makes.
     """
-    callers = _find_callers([*silent, *chains])
-    borders = {scope: _Border() for scope in callers}
+    borders = _make_borders([*silent, *chains])
     made_in: dict[int, Sequence[Scope]] = {}
     for op, chain in zip(operators, chains, strict=True):
         for value in op.inputs:
@@ -143,35 +142,40 @@ def layer_calls(
     root.inputs = {value.number: value for value in inputs}
     root.outputs = dict(enumerate(outputs))
     calls: dict[str, list[LayerCall]] = {}
-    for scope in sorted(callers, key=attrgetter("call")):
-        calls.setdefault(scope.path, []).append(borders[scope].make_call(callers[scope]))
+    for scope in sorted(borders, key=attrgetter("call")):
+        calls.setdefault(scope.path, []).append(borders[scope].make_call())
     return calls
 
 
 @dataclass
 class _Border:
-    """The values that cross the border of a call, by their numbers, and the last value that is made inside of it."""
+    """The values that cross the border of a call, by their numbers, and the last value that is made inside of it.
 
+    ``caller`` is the path of the layer that made the call, and the index of that layer's call; None for the root.
+    """
+
+    caller: tuple[str, int] | None = None
     inputs: dict[int, ScopedValue] = field(default_factory=dict)
     outputs: dict[int, ScopedValue] = field(default_factory=dict)
     last: ScopedValue | None = None
 
-    def make_call(self, caller: tuple[str, int] | None) -> LayerCall:
+    def make_call(self) -> LayerCall:
         """Return the call with its tensors."""
         outputs = self.outputs.values() or ([] if self.last is None else [self.last])
-        return LayerCall(tuple(map(read_info, self.inputs.values())), tuple(map(read_info, outputs)), caller)
+        return LayerCall(tuple(map(read_info, self.inputs.values())), tuple(map(read_info, outputs)), self.caller)
 
 
 read_info: Callable[[ScopedValue], TensorInfo] = attrgetter("info")
 
 
-def _find_callers(chains: Iterable[Sequence[Scope]]) -> dict[Scope, tuple[str, int] | None]:
-    """Return by call the path of the layer that made it, and the index of that layer's call; None for the root."""
-    callers: dict[Scope, tuple[str, int] | None] = {ROOT: None}
+def _make_borders(chains: Iterable[Sequence[Scope]]) -> dict[Scope, _Border]:
+    """Return the borders of all calls, which no value has crossed yet."""
+    borders = {ROOT: _Border()}
     for chain in chains:
         for outer, inner in pairwise(chain):
-            callers.setdefault(inner, (outer.path, outer.call))
-    return callers
+            if inner not in borders:
+                borders[inner] = _Border((outer.path, outer.call))
+    return borders
 
 
 def _pass_value(
