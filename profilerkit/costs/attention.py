@@ -58,10 +58,8 @@ def multi_head_attention(
     rows = batch * 2 * (length + keys)
     attending = attention(scores, width // heads, width // heads, has_mask)
     if need_weights:
-        scaled_queries = batch * length * width * c.MULTIPLY
-        scaled_scores = scores * c.MULTIPLY
-        mean = scores * c.ADD if average_weights else 0
-        attending = Cost(attending.macs, attending.flops - scaled_scores + scaled_queries + mean)
+        more_scaled = batch * length * width - scores
+        attending = attending.plus(Cost(0, more_scaled * c.MULTIPLY + average_weights * scores * c.ADD))
     return Cost.of_macs(rows * width * width, rows * width * c.ADD).plus(attending)
 
 
