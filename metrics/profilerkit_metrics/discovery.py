@@ -15,7 +15,7 @@ from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.registry import Registry
 from profilerkit.process.modules import find_module_names
 
-__all__ = ["default_functions", "find_public_names", "import_metric_modules", "status_keys"]
+__all__ = ["default_functions", "find_public_names", "status_keys"]
 
 _PACKAGE = __name__.rpartition(".")[0]
 #: The modules that define no metric. They are not imported, as some need numpy. A test finds one that is missing here.
@@ -42,11 +42,6 @@ class _Default(NamedTuple):
     source: _Source
     function: ProfilerFunction
     keys: frozenset[str]
-
-
-def import_metric_modules() -> list[ModuleType]:
-    """Import every module of the package that defines metrics."""
-    return list(_read_modules(_find_folders()))
 
 
 def find_public_names() -> dict[str, str]:

@@ -216,12 +216,12 @@ def find_step_memory(
 ) -> dict[str, Any]:
     """Return the peak with the bytes of the optimizer, and its parts; lower bounds if a part is not known."""
     counted, missing = find_known_bytes(trace, optimizer_size)
-    is_in_update = _count_update_bytes(trace, counted) > trace.memory.peak_bytes()
-    parts = _divide_update(trace, counted) if is_in_update else _divide_peak(trace, counted)
+    peak, parts = find_step_peak(trace, counted), _divide_peak(trace, counted)
+    if peak > trace.memory.peak_bytes() + counted.state:
+        parts = {**_divide_update(trace, counted), "operator": "the optimizer's update", "layer": "", "phase": "update"}
     is_without = optimizer is None and optimizer_size == OptimizerBytes(0)
     hint = "without an optimizer's state; include one with optimizer='adam', for example" if is_without else ""
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
-    peak = find_step_peak(trace, counted)
     return {
         TrainingMemory.NAME: qualify(peak, missing, [trace.memory.note, hint]),
         TrainingMemoryParts.NAME: qualify(parts, missing) if trace.memory.parts else unsaid,
@@ -244,17 +244,8 @@ def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) ->
 
 def find_step_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:
     """Return the peak of a training step: in one of its passes, or in the update of the weights."""
-    return max(trace.memory.peak_bytes(), _count_update_bytes(trace, optimizer_size)) + optimizer_size.state
-
-
-def _count_update_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:
-    """Return the bytes that are alive while the weights are updated, the state of the optimizer left out."""
-    return trace.memory.weight_bytes + _count_live_bytes(trace) + optimizer_size.update
-
-
-def _count_gradient_bytes(trace: ModelTrace) -> int:
-    """Return the bytes of the gradients of all weights that are trained."""
-    return sum(weight.bytes for weight in trace.parameters_in_memory if weight.trainable)
+    in_passes = trace.memory.peak_bytes() + optimizer_size.state
+    return max(in_passes, sum(_divide_update(trace, optimizer_size).values()))
 
 
 def _list_untold_gradients(trace: ModelTrace) -> tuple[str, ...]:
@@ -263,12 +254,6 @@ def _list_untold_gradients(trace: ModelTrace) -> tuple[str, ...]:
     if not names or trace.memory.left_bytes is not None:
         return ()
     return (f"the gradients of weights of which it is not known whether they are trained ({', '.join(names[:5])})",)
-
-
-def _count_live_bytes(trace: ModelTrace) -> int:
-    """Return the bytes that are alive while the weights are updated, themselves left out."""
-    left_bytes = trace.memory.left_bytes
-    return trace.memory.input_bytes + _count_gradient_bytes(trace) if left_bytes is None else left_bytes
 
 
 def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
@@ -281,16 +266,16 @@ def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str,
     return {**{name: sizes.get(name, 0) for name in _PARTS}, **position}
 
 
-def _divide_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
-    """Return the parts if the peak is in the update: the gradients are alive then, and the bytes left by the step."""
-    left = _count_live_bytes(trace) - trace.memory.input_bytes
-    gradients = min(left, _count_gradient_bytes(trace))
-    sizes = {
-        "weights": trace.memory.weight_bytes,
-        "gradients": gradients,
+def _divide_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, int]:
+    """Return the parts of the bytes that are alive in the update: the gradients, and the bytes left by the step."""
+    memory = trace.memory
+    gradients = sum(weight.bytes for weight in trace.parameters_in_memory if weight.trainable)
+    left = gradients if memory.left_bytes is None else memory.left_bytes - memory.input_bytes
+    return {
+        "weights": memory.weight_bytes,
+        "gradients": min(left, gradients),
         "optimizer_state": optimizer_size.state,
-        "activations": left - gradients,
-        "inputs": trace.memory.input_bytes,
+        "activations": left - min(left, gradients),
+        "inputs": memory.input_bytes,
         "other": optimizer_size.update,
     }
-    return {**sizes, "operator": "the optimizer's update", "layer": "", "phase": "update"}
