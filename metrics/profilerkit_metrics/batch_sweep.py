@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from traceback import clear_frames
 from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import InputError, JointFunction, Measurement, Metric, NotOfferedError, Profiler, TracingError
 from profilerkit.arguments.checks import BATCH_SIZES, Check
 from profilerkit.backend import Backend, RunOptions
-from profilerkit.error_text import error_line
+from profilerkit.error_text import error_line, list_causes
 from profilerkit.errors import WithoutValuesError
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import Outcome, qualify
@@ -146,6 +147,8 @@ def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] |
     except (InputError, NotOfferedError, TracingError, WithoutValuesError):
         raise
     except Exception as error:  # out of memory, most often
+        for cause in list_causes(error):
+            clear_frames(cause.__traceback__)  # their variables hold the memory of this size
         return error
 
 

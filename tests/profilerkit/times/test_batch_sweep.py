@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import weakref
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -28,7 +29,7 @@ from profilerkit.errors import ModelFailedError
 from profilerkit.hooks.manager import manager
 from profilerkit.piping.requests import first_of_several
 from profilerkit.render.time_grids import sweep_grids
-from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep
 
 
@@ -151,6 +152,32 @@ def test_a_size_that_fails_does_not_take_the_others_with_it() -> None:
     assert [row["batch_size"] for row in said.value] == [1, 4]
     assert said.missing == ("batch size 64: MemoryError: 64 samples are too many",)
     assert said.completeness.value == "partial"
+
+
+class HoldsActivations(FakeBackend):
+    """Runs no batch above four, and notes at other sizes whether the activations of such a batch are still alive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.activations: list[weakref.ref[Any]] = []
+        self.alive: list[bool] = []
+
+    def run(self, model: Any, inputs: Any, *options: Any) -> Any:
+        if inputs.args[0].shape[0] > 4:
+            activation = FakeClock()
+            self.activations.append(weakref.ref(activation))
+            raise MemoryError("too many samples")
+        self.alive += [activation() is not None for activation in self.activations]
+        return super().run(model, inputs, *options)
+
+
+def test_a_size_that_fails_takes_no_memory_from_the_sizes_after_it() -> None:
+    """An error holds the variables of the frames that raised it; here it is kept until all sizes were tried."""
+    backend = HoldsActivations()
+    arguments = {"metrics": ["batch_sweep"], "batch_sizes": (64, 2), "num_iters": 3}
+    report = profile(model(), FakeTensor((1, 3)), backend=backend, **arguments)
+    assert [row["batch_size"] for row in report["batch_sweep"]] == [2]
+    assert backend.alive == [False]
 
 
 class OneTooLarge(FakeBackend):
