@@ -147,7 +147,7 @@ def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] |
     except (InputError, NotOfferedError, TracingError, WithoutValuesError):
         raise
     except Exception as error:  # out of memory, most often
-        for cause in list_causes(error):
+        for cause in list_causes(error, implicit=False):  # an error that the caller handles is none of ours
             clear_frames(cause.__traceback__)  # their variables hold the memory of this size
         return error
 
