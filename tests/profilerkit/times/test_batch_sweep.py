@@ -174,8 +174,9 @@ class HoldsActivations(FakeBackend):
 def test_a_size_that_fails_takes_no_memory_from_the_sizes_after_it() -> None:
     """An error holds the variables of the frames that raised it; here it is kept until all sizes were tried."""
     backend = HoldsActivations()
-    arguments = {"metrics": ["batch_sweep"], "batch_sizes": (64, 2), "num_iters": 3}
-    report = profile(model(), FakeTensor((1, 3)), backend=backend, **arguments)
+    report = profile(
+        model(), FakeTensor((1, 3)), backend=backend, metrics=["batch_sweep"], batch_sizes=(64, 2), num_iters=3
+    )
     assert [row["batch_size"] for row in report["batch_sweep"]] == [2]
     assert backend.alive == [False]
 
