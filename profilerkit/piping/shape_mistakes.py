@@ -68,7 +68,8 @@ def _find_batch_in_shapes(shapes: InputShapes, backend: Backend, model: Any, cal
 
 def _find_shape_in_inputs(leaves: Sequence[Any], backend: Backend, model: Any, call: Callable[..., Any] | None) -> str:
     """Return how to give inputs that are the sizes of a shape, with or without the batch; empty if they are none."""
-    if any(type(leaf) is not int or leaf < 1 for leaf in leaves) or not 0 < math.prod(leaves) <= _MOST_ELEMENTS:
+    are_sizes = bool(leaves) and all(type(leaf) is int and leaf > 0 for leaf in leaves)
+    if not are_sizes or math.prod(leaves) > _MOST_ELEMENTS:
         return ""
     for sizes, batch in ((leaves[1:], f", batch_size={leaves[0]}"), (leaves, "")):
         shapes = InputShapes((TensorSpec(tuple(sizes), has_usual_dtype=True),), {})

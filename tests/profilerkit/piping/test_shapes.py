@@ -77,6 +77,13 @@ def test_numbers_of_which_no_shape_fits_the_model_have_no_hint(inputs: Any) -> N
     assert "input_shape" not in explain(FakeModel(LAYERS, **IMAGES), inputs)
 
 
+@pytest.mark.parametrize("inputs", [(), [], {}, ModelInputs()], ids=str)
+def test_the_error_of_a_model_that_was_called_without_inputs_is_shown(inputs: Any) -> None:
+    message = explain(Picky(), inputs)
+    assert message.startswith("the model raised TypeError: a number is no tensor")
+    assert "input_shape" not in message
+
+
 class Picky(FakeModel):
     """Takes tensors, and no numbers."""
 
