@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from .hooks.manager import announce
 from .piping.computation import Computation
-from .piping.joint_measuring import measure_jointly
+from .piping.function import JointFunction, describe
 from .piping.requests import KeyRequest, read_request
+from .piping.returned import read_outcomes
+from .process.containment import contained
+from .process.contents import list_contents
 from .process.restoring import whole_call
 from .protocols import suspend_modes
 
@@ -38,7 +41,7 @@ def compare_profilers(
     if recompute:
         for profiler in profilers:
             profiler.reset_status()
-    computations = _begin_jointly(profilers, {name for keys in keys_of_models for name in keys}, arguments)
+    computations = _measure_jointly(profilers, {name for keys in keys_of_models for name in keys}, arguments)
     for profiler, keys, computation in zip(profilers, keys_of_models, computations, strict=True):
         profiler._compute_all(keys, arguments, strict=request.strict, begun=computation)
     shown = distinct_names([profiler.name for profiler in profilers] if names is None else names)
@@ -52,13 +55,75 @@ def compare_profilers(
 
 
 @whole_call
-def _begin_jointly(
+def _measure_jointly(
     profilers: Sequence[Profiler], names: Collection[str], arguments: dict[str, Any]
 ) -> list[Computation]:
-    """Measure together the metrics that support it; return the computation of each profiler, which then continues."""
+    """Measure together what of ``names`` all profilers have a `JointFunction` of the same class for.
+
+    The functions must have equal attributes too, because that of the first profiler measures all models. Remembered
+    values of an earlier measurement of the same models with the same arguments are kept. If a model fails, nothing is
+    measured here: each computation then measures its own model, and keeps the failure.
+
+    The computation of each profiler is returned, which then continues.
+    """
     with ExitStack() as stack:
         for profiler in profilers:
             stack.enter_context(suspend_modes(profiler.backend))
         computations = [profiler._computation(arguments) for profiler in profilers]
-        measure_jointly(computations, names)
+        done: set[str] = set()
+        for binding in computations[0].registry:
+            function, name = binding.function, binding.key.NAME
+            if not isinstance(function, JointFunction) or name in done or name not in names:
+                continue
+            if all(_has_same(computation, name, function) for computation in computations):
+                _measure(computations, name, function)
+                done |= {key.NAME for key in binding.contract.keys}
     return computations
+
+
+def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
+    if name not in computation.registry:
+        return False
+    binding = computation.registry[name]
+    other = binding.function
+    is_same = type(other) is type(function) and list_contents(vars(other)) == list_contents(vars(function))
+    return is_same and computation.applies(binding)
+
+
+def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    try:
+        bindings = [computation.registry[name] for computation in computations]
+        resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
+        participants = [*zip(computations, bindings, resolved, strict=True)]
+        remembered = [computation.cache.find(binding, arguments) for computation, binding, arguments in participants]
+        groups = [None if value is None else value.group for value in remembered]
+        if groups[0] is not None and all(group is groups[0] for group in groups):
+            return  # they were measured together before
+        with ExitStack() as stack:
+            for computation, binding, arguments in participants:
+                stack.enter_context(computation.note_requests(binding, arguments))
+            stack.enter_context(contained(bindings[0].plugin, describe(function)))
+            returned = function.measure_together([arguments.values for arguments in resolved])
+    except Exception:  # said again, and kept, when the failing model is measured alone
+        _measure_without_failing(computations, name, function)
+        return
+    group = object()
+    for (computation, binding, arguments), value in zip(participants, returned, strict=True):
+        outcomes = read_outcomes(binding, value, arguments.list_traces())
+        computation.store(binding, outcomes, arguments, group)
+
+
+def _measure_without_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    """Measure the models together that do not fail: each is tried alone first."""
+    if len(computations) < 3:
+        return
+    fine = [computation for computation in computations if _is_measurable(computation, name)]
+    if 1 < len(fine) < len(computations):
+        _measure(fine, name, function)
+
+
+def _is_measurable(computation: Computation, name: str) -> bool:
+    try:
+        return computation.status(name).outcome.error is None
+    except Exception:
+        return False
