@@ -310,7 +310,7 @@ class NamesDevices(Protocol):
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return the known figures of a device of this machine; None stands for the framework's default device.
 
-        `profilerkit.devices.here.describe_device` finds a device by the name that its driver reports. Raises
+        `profilerkit.devices.describe_device` finds a device by the name that its driver reports. Raises
         `DeviceNotAvailableError` for a device that this machine does not have.
         """
 

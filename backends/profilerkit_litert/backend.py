@@ -14,7 +14,7 @@ from profilerkit.backend_kit.installed import find_version
 from profilerkit.backend_kit.numpy_data import Declared
 from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.backend_kit.ran_nodes import RanGraph
-from profilerkit.devices.here import processor
+from profilerkit.devices import processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (

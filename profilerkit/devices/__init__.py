@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .catalog import FOLDERS, DeviceInfoLike, device, device_names, devices
-from .here import describe_device, processor
+from .catalog import FOLDERS, DeviceInfoLike, describe_device, device, device_names, devices, processor
 from .info import DTYPES, DeviceInfo, Figure, dtype_name
 from .products import UnknownPeakError, macs_by_dtype, seconds_at_peak
 from .reading import devices_in, read_device

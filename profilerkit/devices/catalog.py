@@ -1,8 +1,9 @@
-"""The devices with names: devices of profilerkit itself, of plugins, and in the user's folders."""
+"""The devices with names: profilerkit's own, those of plugins and in the user's folders, and those of this machine."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,10 +11,20 @@ from typing import Any, TypeAlias
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
 from ..hooks.manager import find_offer, list_infos
-from .info import DeviceInfo
+from ..process.environment import machine
+from .info import DeviceInfo, Figure
 from .reading import devices_in, read_device
 
-__all__ = ["FOLDERS", "DeviceInfoLike", "device", "device_names", "devices", "list_packaged"]
+__all__ = [
+    "FOLDERS",
+    "DeviceInfoLike",
+    "describe_device",
+    "device",
+    "device_names",
+    "devices",
+    "list_packaged",
+    "processor",
+]
 
 #: The environment variable that names folders of the user's own devices, separated as in ``PATH``.
 FOLDERS = "PROFILERKIT_DEVICES"
@@ -96,3 +107,27 @@ def _read_folders() -> dict[str, DeviceInfo]:
 def _simplify(name: str) -> str:
     """Return a name in small letters, without spaces, hyphens and underscores."""
     return "".join(name.lower().replace("-", " ").replace("_", " ").split())
+
+
+# The devices of this machine, as a backend reports them --------------------------------------------------------------
+
+
+def describe_device(name: str, kind: str, figures: Mapping[str, Figure] | None = None) -> DeviceInfo:
+    """Return the device of that name; if none is described, one with the ``figures`` that its driver reports.
+
+    >>> describe_device("Pocket calculator", "cpu").peak("float32") is None
+    True
+    """
+    try:
+        return device(name)
+    except DeviceNotKnownError:
+        return DeviceInfo(name, kind=kind, figures=figures or {})
+
+
+def processor() -> DeviceInfo:
+    """Return the CPU of this machine: calibrated if a folder of the user has its file, else without peaks."""
+    facts = machine()
+    figures = {}
+    if "memory_bytes" in facts:
+        figures["memory_size"] = Figure(float(facts["memory_bytes"]), "the operating system")
+    return describe_device(facts["cpu"], "cpu", figures)

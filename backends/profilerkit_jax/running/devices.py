@@ -14,7 +14,7 @@ import jax
 
 from profilerkit import Device, DeviceNotAvailableError
 from profilerkit.backend import DEVICE, DeviceLike
-from profilerkit.devices.here import describe_device, processor
+from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
 from ..model.subject import Subject

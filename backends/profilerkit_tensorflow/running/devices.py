@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from profilerkit import Device, DeviceNotAvailableError, ModelInputs
 from profilerkit.backend import DEVICE, DeviceLike
-from profilerkit.devices.here import describe_device, processor
+from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
 __all__ = ["copy_tensors", "device_info", "find_device", "resolve_device"]

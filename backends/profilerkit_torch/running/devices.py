@@ -11,7 +11,7 @@ from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, WithoutValuesError
 from profilerkit.backend import DEVICE, DeviceLike
-from profilerkit.devices.here import describe_device, processor
+from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo, Figure
 
 from ..compat.names import VERSION
