@@ -32,16 +32,14 @@ def load_command(name: str) -> click.Command | None:
     Raises `NotOfferedError` if it cannot be loaded, and `RegistrationConflictError` if two plugins offer it.
     """
     offer = find_offer(CommandInfo, name)
-    return None if offer is None else load_offer(offer, _is_command, "is no command")
+    if offer is None:
+        return None
+    return load_offer(offer, lambda loaded: isinstance(loaded, click.Command), "is no command")
 
 
 def find_plugin(name: str | None) -> PluginInfo | None:
     """Return the plugin that offers a command; None if none does."""
     return next((offer.plugin for offer in list_infos(CommandInfo) if offer.item.name == name), None)
-
-
-def _is_command(loaded: object) -> bool:
-    return isinstance(loaded, click.Command)
 
 
 # Options --------------------------------------------------------------------------------------------------------------
@@ -84,13 +82,11 @@ class _OfferedOption(NamedTuple):
 
 def _load_offered_options() -> list[_OfferedOption]:
     """Return the options that plugins add; they are imported once."""
-    return manager().answer_once("options", _import_options)
 
+    def load_all() -> list[_OfferedOption]:
+        return [
+            _OfferedOption(load_offer(offer, lambda loaded: isinstance(loaded, click.Option), "is no option"), offer)
+            for offer in list_infos(OptionInfo)
+        ]
 
-def _import_options() -> list[_OfferedOption]:
-    offers = list_infos(OptionInfo)
-    return [_OfferedOption(load_offer(offer, _is_option, "is no option"), offer) for offer in offers]
-
-
-def _is_option(loaded: object) -> bool:
-    return isinstance(loaded, click.Option)
+    return manager().answer_once("options", load_all)
