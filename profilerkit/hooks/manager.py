@@ -11,7 +11,7 @@ from ..errors import NotOfferedError
 from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
 from ..process.randomness import keep_random_state
-from ..process.restoring import undone_in_child
+from ..process.restoring import restored
 from .hook_manager import Manager
 from .infos import Named
 from .installed_plugins import load_installed, rank
@@ -57,7 +57,7 @@ def manager() -> Manager:
             # Stored before loading, because a plugin may use the manager while it is loaded.
             plugins = _loaded[is_own_only] = Manager()
             try:
-                with undone_in_child(lambda: _loaded.pop(is_own_only, None)):
+                with restored(in_child=lambda: _loaded.pop(is_own_only, None)):
                     load_installed(plugins, is_own_only)
                     plugins.complete()
             except BaseException:  # a warning that a filter turned into an error, or Ctrl-C: discard a partial load
@@ -90,7 +90,7 @@ def limit_to_own_plugins() -> Iterator[None]:
     """Use profilerkit's own plugins only inside the block; afterwards the other plugins are available again."""
     _own_only_blocks.append(True)
     try:
-        with undone_in_child(_own_only_blocks.pop):
+        with restored(in_child=_own_only_blocks.pop):
             yield
     finally:
         _own_only_blocks.pop()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..foreign_text import visible
 from .randomness import keep_random_state
-from .restoring import undone_in_child
+from .restoring import restored
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -65,7 +65,7 @@ def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None
             if step is not None:
                 display.update(task, description=visible(f"{description}: {step(item)}"))
                 display.refresh()
-            with undone_in_child(lambda: _restore_streams(streams)):
+            with restored(in_child=lambda: _restore_streams(streams)):
                 yield item
             display.advance(task)
             display.refresh()

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from .interrupts import INTERRUPTS
 
-__all__ = ["Step", "call_each", "for_each", "restored", "undone_in_child", "whole_call"]
+__all__ = ["Step", "call_each", "for_each", "restored", "whole_call"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Step = Callable[[], object]
@@ -59,7 +59,8 @@ class restored:
 
     If another thread forks the process meanwhile, the steps are called in the child, while the fork is in progress:
     they must be short there and acquire no lock but Python's. If ``in_child`` is a function, it is called in their
-    place; if it is False, nothing is called, as for settings that each thread has for itself.
+    place, or alone if there are no steps; if it is False, nothing is called, as for settings that each thread has for
+    itself.
 
     >>> settings = {"fast": True}
     >>> with restored(lambda: settings.update(fast=True)):
@@ -140,15 +141,6 @@ class restored:
         elif self._in_child:
             for step in reversed(self._remaining):
                 step()
-
-
-class undone_in_child(restored):
-    """Calls ``undo`` in the child alone, if another thread forks the process during this ``with`` block."""
-
-    __slots__ = ()
-
-    def __init__(self, undo: Step) -> None:
-        super().__init__(in_child=undo)
 
 
 class _WholeCall(restored):

@@ -21,7 +21,7 @@ from time_limits import join, run_program, wait_for_child
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.locks import Lock
-from profilerkit.process.restoring import restored, undone_in_child
+from profilerkit.process.restoring import restored
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 #: Of the child of a process with threads, Python 3.12 and later say that it may hang; here it must not.
@@ -185,10 +185,10 @@ def test_changes_of_another_thread_are_undone_in_the_child_the_latest_first() ->
 
     @contextmanager
     def both() -> Iterator[None]:
-        with undone_in_child(lambda: done.append("first")), undone_in_child(lambda: done.append("second")):
+        with restored(in_child=lambda: done.append("first")), restored(in_child=lambda: done.append("second")):
             yield
 
-    with another_thread(both), undone_in_child(lambda: done.append("own")):
+    with another_thread(both), restored(in_child=lambda: done.append("own")):
         assert result_in_child(lambda: done) == "['second', 'first']"
     assert result_in_child(lambda: done) == "[]", "it was over"
     assert done == []
@@ -198,10 +198,10 @@ def test_changes_of_another_thread_are_undone_in_the_child_the_latest_first() ->
 def test_a_change_that_cannot_be_undone_is_a_warning_and_the_others_are_undone() -> None:
     code = """
 import os, sys, threading
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored
 entered, leave = threading.Event(), threading.Event()
 def run():
-    with undone_in_child(lambda: print('undone', flush=True)), undone_in_child(lambda: 1 / 0):
+    with restored(in_child=lambda: print('undone', flush=True)), restored(in_child=lambda: 1 / 0):
         entered.set()
         leave.wait()
 threading.Thread(target=run).start()
