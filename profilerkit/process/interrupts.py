@@ -25,10 +25,9 @@ __all__ = ["INTERRUPTS", "interruptible", "keep_interrupts_from"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Functions inside which an interrupt is delivered wherever they are called from: they run the user's code, or wait.
-_interruptible: set[CodeType] = set()
-#: Functions inside which an interrupt waits: code in C calls them, and the process crashes if they raise.
-_uninterruptible: set[CodeType] = set()
+#: Whether an interrupt waits inside a function, wherever that is called from. It does not if the function runs the
+#: user's code, or waits itself; it does if code in C calls the function, and the process crashes if it raises.
+_waits_in: dict[CodeType, bool] = {}
 #: Functions that enter or leave a block, or take something away that was kept for one.
 _CHANGING = frozenset(("__enter__", "__exit__", "__del__"))
 #: How long until an interrupt that came while a block was entered or left is sent again.
@@ -37,7 +36,7 @@ _SECONDS_UNTIL_AGAIN = 0.001
 
 def interruptible(function: F) -> F:
     """Let a function be interrupted, also if it is called while a block is entered."""
-    _interruptible.add(function.__code__)
+    _waits_in[function.__code__] = False
     return function
 
 
@@ -47,7 +46,7 @@ def keep_interrupts_from(function: object) -> None:
     Nothing is done for a function in C, which is never interrupted.
     """
     if isinstance(function, FunctionType):
-        _uninterruptible.add(function.__code__)
+        _waits_in[function.__code__] = True
 
 
 class _Interrupts:
@@ -118,10 +117,8 @@ def _is_changing(frame: FrameType | None) -> bool:
     is_inner_ours = False
     while frame is not None:
         code, module = frame.f_code, str(frame.f_globals.get("__name__"))
-        if code in _interruptible:
-            return False
-        if code in _uninterruptible:
-            return True
+        if code in _waits_in:
+            return _waits_in[code]
         is_ours = is_own_module(module)
         if module == "contextlib":
             if code.co_name != "inner":  # that is a whole call with a block as its decorator; all others change a block
