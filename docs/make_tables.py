@@ -275,13 +275,13 @@ def reference_of_metrics() -> str:
 
 def arguments_of_functions() -> str:
     """Return each argument that the functions of the metrics take from a caller, with what its ``Args:`` say of it."""
-    from profilerkit.piping.function import PROVIDED
+    from profilerkit.piping.function import PROVIDED, ArgumentBundle
     from profilerkit.piping.intrinsic import INTRINSIC
-    from profilerkit.piping.registry import is_bundle
 
     offered = own_functions()
     functions = (*INTRINSIC, *offered)
-    computed = {key.NAME for function in functions if not is_bundle(function) for key in function.list_keys()}
+    computing = [function for function in functions if not isinstance(function, ArgumentBundle)]
+    computed = {key.NAME for function in computing for key in function.list_keys()}
     texts: dict[str, str] = {}
     for function in functions:
         _, _, section = (inspect.getdoc(type(function).__call__) or "").partition("\nArgs:\n")

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
@@ -21,7 +21,7 @@ from ..process.user_lines import find_stack_level
 from .function import PROVIDED, ArgumentBundle, Contract, Need, ProfilerFunction, describe, read_usable
 from .status import StatusKey
 
-__all__ = ["Binding", "Registry", "is_bundle"]
+__all__ = ["Binding", "Registry"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Binding:
     override: bool = False
     on_demand: bool = False
     plugin: NamedPlugin | None = None
+
+    @property
+    def is_bundle(self) -> bool:
+        """Whether the function puts arguments of the caller's together to one value."""
+        return isinstance(self.function, ArgumentBundle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all but the contract, which is read again: defaults of parameters may be anything."""
@@ -187,12 +192,12 @@ class Registry:
 
     def list_all_arguments(self) -> set[str]:
         """Return the names of the arguments of all functions: of the bundles, only those that a function takes."""
-        bindings = [binding for binding in self._bindings.values() if not is_bundle(binding.function)]
-        return _list_parameters(self._list_behind(bindings, _is_of_bundle))
+        bindings = [binding for binding in self._bindings.values() if not binding.is_bundle]
+        return _list_parameters(self._list_behind(bindings, bundles_only=True))
 
     def list_own_arguments(self, binding: Binding) -> set[str]:
         """Return the names of the arguments of a binding's function, with those of the bundles that it takes."""
-        return _list_parameters(self._list_behind([binding], _is_of_bundle))
+        return _list_parameters(self._list_behind([binding], bundles_only=True))
 
     def list_reaching_arguments(self, names: Iterable[str]) -> set[str]:
         """Return the names of the arguments of the functions of status keys, and of all that these need."""
@@ -202,13 +207,10 @@ class Registry:
         """Return the need of a status key: the greatest need of its function and of the functions behind it."""
         return max(binding.contract.need for binding in self._list_behind([self[name]]))
 
-    def _list_behind(
-        self, bindings: Iterable[Binding], is_followed: Callable[[Binding], bool] = lambda binding: True
-    ) -> list[Binding]:
+    def _list_behind(self, bindings: Iterable[Binding], bundles_only: bool = False) -> list[Binding]:
         """Return bindings, with the bindings of the status keys among their functions' parameters, and so on.
 
-        Behind the first bindings, a function for which ``is_followed`` returns False is left out. Each function is
-        there once.
+        Each function is there once. If ``bundles_only``, only bundles are added to the bindings.
         """
         waiting = [*bindings]
         result: dict[int, Binding] = {}
@@ -218,18 +220,9 @@ class Registry:
                 continue
             result[id(binding.function)] = binding
             sources = [self.find_source(parameter) for parameter in binding.contract.parameters.values()]
-            waiting += [source for source in sources if source is not None and is_followed(source)]
+            waiting += [source for source in sources if source is not None and (source.is_bundle or not bundles_only)]
         return [*result.values()]
 
 
 def _list_parameters(bindings: Iterable[Binding]) -> set[str]:
     return {name for binding in bindings for name in binding.contract.parameters}
-
-
-def is_bundle(function: ProfilerFunction) -> bool:
-    """Return whether a function puts arguments of the caller's together to one value."""
-    return isinstance(function, ArgumentBundle)
-
-
-def _is_of_bundle(binding: Binding) -> bool:
-    return is_bundle(binding.function)

@@ -13,7 +13,7 @@ from ..count_text import list_some
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
 from .function import PROVIDED, RESERVED, Need, ProfilerFunction
-from .registry import Registry, is_bundle
+from .registry import Registry
 from .status import Metric
 
 __all__ = ["KeyRequest", "Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
@@ -122,7 +122,7 @@ def _list_functions(registries: Iterable[Registry]) -> list[ProfilerFunction]:
 def _require_once(registry: Registry, arguments: Mapping[str, Any]) -> None:
     """Raise `ArgumentError` where a bundle is given as a whole and in parts."""
     for name in arguments:
-        if name not in registry or not is_bundle(registry[name].function):
+        if name not in registry or not registry[name].is_bundle:
             continue
         parts = sorted(registry[name].contract.parameters.keys() & arguments.keys())
         if parts:
@@ -163,7 +163,12 @@ def _leave_out_unused(
 
 def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collection[str]) -> str:
     """Return the message on an argument that only functions take which are not requested."""
-    takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
+    takers = {
+        binding.key.NAME  # of the keys for people
+        for registry in registries
+        for binding in registry
+        if isinstance(binding.key, Metric) and name in registry.list_reaching_arguments([binding.key.NAME])
+    }
     in_tables = {key for registry in registries for key in registry.names()}
     shown = list_some(sorted(takers, key=lambda key: (key not in in_tables, key)), _NAMED)
     options = {option for option in reaching if all(option not in registry for registry in registries)} - {*PROVIDED}
@@ -173,12 +178,6 @@ def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collect
         f"nothing that is requested takes an argument {name!r}, only {shown}; leave it out, or request one of "
         f"these{guess}"
     )
-
-
-def _list_keys_that_take(registry: Registry, argument: str) -> list[str]:
-    """Return the status keys for people whose functions an argument reaches."""
-    metrics = [binding.key.NAME for binding in registry if isinstance(binding.key, Metric)]
-    return [name for name in metrics if argument in registry.list_reaching_arguments([name])]
 
 
 # Status keys ----------------------------------------------------------------------------------------------------------
