@@ -34,7 +34,8 @@ def load_command(name: str) -> click.Command | None:
     offer = find_offer(CommandInfo, name)
     if offer is None:
         return None
-    return load_offer(offer, lambda loaded: isinstance(loaded, click.Command), "is no command")
+    command: click.Command = load_offer(offer, lambda loaded: isinstance(loaded, click.Command), "is no command")
+    return command
 
 
 def find_plugin(name: str | None) -> PluginInfo | None:
