@@ -28,7 +28,7 @@ from .walk import Walk
 __all__ = ["trace_of_nonzero"]
 
 #: The positions of the inputs of a primitive that it multiplies and that may be weights. Attention has none, because it
-#: multiplies activations alone. A primitive that is not in the table multiplies all of its inputs.
+#: multiplies activations alone. A primitive that is not in the table multiplies all of its inputs, except vectors.
 _FACTORS: dict[str, Sequence[int]] = {
     "conv_general_dilated": (1,),
     "dot_general": (0, 1),
@@ -166,7 +166,7 @@ def _give_origin(value: Value, origin: Origin | None) -> Value:
 
 
 def _list_weights(operator: str, inputs: Sequence[Value]) -> list[Origin]:
-    """Return the origins of factors that are weights: matrices or more with elements of a stored array."""
-    factors = [inputs[position] for position in _FACTORS.get(operator, range(len(inputs)))]
-    origins = [factor.origin for factor in factors if len(factor.shape) > 1]
+    """Return the origins of factors that are weights, with elements of a stored array."""
+    others = [position for position, value in enumerate(inputs) if len(value.shape) > 1]  # a vector may be a bias
+    origins = [inputs[position].origin for position in _FACTORS.get(operator, others)]
     return [origin for origin in origins if origin is not None and origin.is_stored]

@@ -45,8 +45,8 @@ _SECOND = (_Factor(1),)
 _BOTH = (_Factor(0), _Factor(1))
 _PACKED = ("com.microsoft::MatMulNBits", "com.microsoft::MatMulBnb4", "com.microsoft::QMoE")
 _ATTENTION = ("Attention", "com.microsoft::MultiHeadAttention", "com.microsoft::GroupQueryAttention")
-#: The factors of each operator's products; of an operator that is not named here, all of its inputs. Attention itself
-#: has activations as both factors, and weights that are packed into few bits are not looked at: these have none.
+#: The factors of each operator's products. Attention itself has activations as both factors, and weights that are
+#: packed into few bits are not looked at: these have none.
 _FACTORS: dict[str, tuple[_Factor, ...]] = {
     **dict.fromkeys(["Conv", "ConvTranspose", "DeformConv", "com.microsoft::NhwcConv"], _SECOND),
     **dict.fromkeys(["com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv"], _SECOND),
@@ -108,7 +108,7 @@ class _NonzeroWalk(Walk):
         """Return the elements of all weights of an operator; None if a zero point is not known before a run."""
         inputs = visit.inputs
         nonzero = total = 0
-        for factor in _FACTORS.get(visit.operator, tuple(map(_Factor, range(len(inputs))))):
+        for factor in _list_factors(visit):
             weight, zero_point = _find_input(inputs, factor.input), _find_input(inputs, factor.zero_point)
             if weight is None or not self.counter.is_weight(weight):
                 continue
@@ -127,6 +127,14 @@ def _count_projections(visit: Visit, macs: int) -> int:
         return macs
     batch, length = activations[:2]
     return batch * length * weight.numel * visit.times
+
+
+def _list_factors(visit: Visit) -> Sequence[_Factor]:
+    """Return the factors of an operator; of one that is not in the table all inputs except vectors: biases."""
+    if visit.operator in _FACTORS:
+        return _FACTORS[visit.operator]
+    shapes = [None if value is None else value.shape for value in visit.inputs]
+    return [_Factor(index) for index, shape in enumerate(shapes) if shape is not None and len(shape) > 1]
 
 
 def _find_input(inputs: Sequence[Value | None], index: int | None) -> Value | None:

@@ -42,9 +42,8 @@ class WeightCounter:
         self._elements: dict[tuple[int, int | None, int], Elements] = {}
 
     def is_weight(self, value: Value) -> bool:
-        """Return whether a value is a weight: a matrix or more, that follows from tensors of the file."""
-        is_matrix = value.shape is not None and len(value.shape) > 1
-        return is_matrix and value.is_stored and self._stored.hold_elements_of_file(value)
+        """Return whether a value is a weight: it follows from tensors of the file."""
+        return value.is_stored and self._stored.hold_elements_of_file(value)
 
     def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
         """Return the element counts of a weight; elements equal to the zero point along an axis count as zeros."""

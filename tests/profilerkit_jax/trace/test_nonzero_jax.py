@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any, Any, int]] = {
     "rematerialized": (lambda w, x: jax.checkpoint(lambda v: x @ (v * 2))(w), with_zeros(5, 4, 3), X, 14),
     # nothing of it is held: a product with what is made of sizes has all of its work
     "made of sizes": (lambda w, x: x @ jnp.eye(4), with_zeros(12, 4, 3), X, 32),
-    "vectors are no weights": (lambda w, x: x @ w, with_zeros(2, 4), X, 8),
+    "a vector": (lambda w, x: x @ w, with_zeros(1, 4), X, 2 * 3),
     "between activations": (lambda w, x: x @ x.T, with_zeros(2, 4), X, 16),
     "of weights alone": (low_rank, {"down": with_zeros(1, 4, 2), "up": with_zeros(1, 2, 3)}, X, 20 + 24),
     # 9 positions meet 3 * 2 * 9 - 10 weights

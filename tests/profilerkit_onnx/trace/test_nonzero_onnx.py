@@ -56,6 +56,8 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
         24,
     ),
     "Einsum": (node("Einsum", "x w", equation="ik,kj->ij"), ROWS, {"w": with_zeros(5, 4, 3)}, 14),
+    "MatMul with a vector": (node("MatMul", "x w"), ROWS, {"w": with_zeros(1, 4)}, 2 * 3),
+    "Einsum with a vector": (node("Einsum", "x w", equation="ik,k->i"), ROWS, {"w": with_zeros(1, 4)}, 2 * 3),
     # 25 positions meet 3 * 2 * 9 - 10 weights
     "Conv": (node("Conv", "x w", pads=[1] * 4), IMAGE, {"w": with_zeros(10, 3, 2, 3, 3)}, 25 * 44),
     # 25 input positions meet 2 * 3 * 4 - 6 weights
