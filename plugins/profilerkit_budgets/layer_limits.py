@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -46,8 +45,8 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     if limit.relative and baseline is not None:
         _require_layers(baseline, column, limit)
         before = _read_ends_before(report, baseline, column)
-    checked = _LayerLimit(limit, column, limit.bound(Column.of(column).unit), uncounted, before)
-    yield from map(checked.check, matching)
+    for row in matching:
+        yield _check_layer(row, limit, column, uncounted, before)
 
 
 def _require_layers(report: Report, column: str, limit: Limit) -> LayerTable:
@@ -90,49 +89,34 @@ def _read_ends_before(report: Report, baseline: Report, column: str) -> dict[str
     }
 
 
-@dataclass(frozen=True)
-class _LayerLimit:
-    """A limit of layers.
+def _check_layer(
+    row: Mapping[str, Any], limit: Limit, column: str, uncounted: str, before: Mapping[str, Bounds]
+) -> Finding:
+    """Return the finding of a layer.
 
     Args:
+        row: The layer.
         limit: The limit.
         column: The column of the layer table that it bounds.
-        bound: The number that it allows, in base units, or as a ratio.
         uncounted: The names of the work that is missing in the column.
         before: The two ends of the counts of the baseline, by the path of the layer; empty for an absolute limit.
     """
-
-    limit: Limit
-    column: str
-    bound: float
-    uncounted: str
-    before: Mapping[str, Bounds]
-
-    def check(self, row: Mapping[str, Any]) -> Finding:
-        """Return the finding of a layer."""
-        path, counted = row["path"], row[self.column]
-        if counted is None:
-            return Finding(self.limit, path, Verdict.FAILED, f"its {self.column} are not counted")
-        column = Column.of(self.column)
-        text = column.show(counted)
-        ends = _read_ends(row, self.column, self.uncounted)
-        if not self.limit.relative:
-            return self._judge(path, counted, ends, text)
-        if path not in self.before:
-            return Finding(self.limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
-        ends_before = self.before[path]
-        before = ends_before.low
-        if before is None or before != ends_before.high:
-            unknown = f"{text}, and the baseline's {self.column} of it are not all known, which has no ratio"
-            return Finding(self.limit, path, Verdict.UNCERTAIN, unknown)
-        ratio = divide_counts(float(counted), before)
-        ratio_ends = Bounds(ratio, ratio) if ends.low == ends.high else divide_ends(ends, before)
-        return self._judge(path, ratio, ratio_ends, f"{format_number(ratio)}x ({text} after {column.show(before)})")
-
-    def _judge(self, path: str, value: float, ends: Bounds, text: str) -> Finding:
-        """Return the finding of a value between two ends; ``text`` shows it without the sign of a bound."""
-        verdict = judge(self.limit, self.bound, ends, value)
-        sign = ends.sign(value)
-        missing = self.uncounted or "the report does not say what is not counted"
-        reason = explain_uncertainty(sign, missing) if verdict is Verdict.UNCERTAIN else ""
-        return Finding(self.limit, path, verdict, f"{sign}{text}{reason}", excess=compute_excess(value, self.bound))
+    path, value, shown_as = row["path"], row[column], Column.of(column)
+    if value is None:
+        return Finding(limit, path, Verdict.FAILED, f"its {column} are not counted")
+    text, ends = shown_as.show(value), _read_ends(row, column, uncounted)
+    if limit.relative:
+        if path not in before:
+            return Finding(limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
+        reference = before[path].low
+        if reference is None or reference != before[path].high:
+            unknown = f"{text}, and the baseline's {column} of it are not all known, which has no ratio"
+            return Finding(limit, path, Verdict.UNCERTAIN, unknown)
+        value = divide_counts(float(value), reference)
+        ends = Bounds(value, value) if ends.low == ends.high else divide_ends(ends, reference)
+        text = f"{format_number(value)}x ({text} after {shown_as.show(reference)})"
+    bound, sign = limit.bound(shown_as.unit), ends.sign(value)
+    verdict = judge(limit, bound, ends, value)
+    missing = uncounted or "the report does not say what is not counted"
+    reason = explain_uncertainty(sign, missing) if verdict is Verdict.UNCERTAIN else ""
+    return Finding(limit, path, verdict, f"{sign}{text}{reason}", excess=compute_excess(value, bound))
