@@ -213,19 +213,16 @@ class _Opener:
 
     def _group_children(self, rows: Sequence[Row]) -> list[list[Row]]:
         """Return layers in runs that share a line: equal layers of a list, or the layers of a block in a flat model."""
-        blocks = _split_runs(rows, self._find_flat_key) if len(rows) > _MOST_FLAT else []
         # Where all names tell one block, it divides nothing.
-        return blocks if len(blocks) > 1 else _split_runs(rows, self._find_key)
+        is_flat = len(rows) > _MOST_FLAT and len({find_block(row["path"]) for row in rows}) > 1
 
-    def _find_key(self, row: Row) -> Hashable:
-        """Return a key that layers in one line share: equal layers of a list its path and their number."""
-        path = row["path"]
-        return (parent_path(path), self._kinds[path]) if is_numbered(path) else path
+        def find_key(row: Row) -> Hashable:
+            path = row["path"]
+            if is_numbered(path):
+                return parent_path(path), self._kinds[path]
+            return find_block(path) if is_flat else path
 
-    def _find_flat_key(self, row: Row) -> Hashable:
-        """Return a key that layers of a flat model share in one line: for the layers of a block, its path."""
-        path = row["path"]
-        return self._find_key(row) if is_numbered(path) else find_block(path)
+        return [list(run) for _, run in groupby(rows, key=find_key)]
 
     def _join_series(self, inside: Sequence[Part], around: Part) -> list[Part]:
         """Return parts with the blocks of a series joined: blocks of one name, then of one stage.
@@ -263,8 +260,3 @@ def _join_blocks(parts: Sequence[Part], outer: str) -> Part:
 
 def _join_rows(parts: Sequence[Part]) -> tuple[Row, ...]:
     return tuple(row for part in parts for row in part.rows)
-
-
-def _split_runs(rows: Sequence[Row], find_key: Callable[[Row], Hashable]) -> list[list[Row]]:
-    """Return rows in runs of neighbors with equal keys."""
-    return [list(run) for _, run in groupby(rows, key=find_key)]

@@ -51,6 +51,8 @@ def build_report(
     inputs, trace = origins.inputs, origins.trace
     ran = trace if trace is not None and trace.failure is None else None
     batches = _find_batch_sizes(shown, origins, backend, model)
+    leaves = () if inputs is None else inputs.leaves()
+    dtypes = dict.fromkeys(dtype_name(leaf.dtype) for leaf in leaves if getattr(leaf, "dtype", None) is not None)
     report = Report(
         name=name,
         backend=backend.name,
@@ -58,7 +60,7 @@ def build_report(
         statuses=records,
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs="" if inputs is None else repr(inputs),
-        input_dtypes="" if inputs is None else _list_dtypes(inputs),
+        input_dtypes=", ".join(dtypes),
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys(_list_notes(origins, others, batches, records.values()))),
         conditions=origins.conditions,
@@ -208,16 +210,6 @@ def _describe_environment(backend: Backend, model: Any, device: Any, has_run: bo
         with suppress(ProfilerKitError):  # it is on that device no more
             environment["device"] = backend.resolve_device(model, device)
     return environment
-
-
-def _list_dtypes(inputs: ModelInputs) -> str:
-    """Return the dtypes of inputs by the names that all frameworks have for them, each once."""
-    dtypes: dict[str, None] = {}
-    for leaf in inputs.leaves():
-        dtype = getattr(leaf, "dtype", None)
-        if dtype is not None:
-            dtypes[dtype_name(dtype)] = None
-    return ", ".join(dtypes)
 
 
 def _make_fingerprint(trace: ModelTrace) -> str:
