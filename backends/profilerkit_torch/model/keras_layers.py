@@ -22,7 +22,6 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs, WithoutValuesError
-from profilerkit.backend_kit import call_stack
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_children import list_children
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
@@ -49,7 +48,7 @@ __all__ = [
     "is_unbuilt",
     "list_compiled_tensors",
     "list_hidden_layers",
-    "list_keras_layers",
+    "list_inner_layers",
     "list_reported_weights",
     "list_trainable_values",
     "list_written_values",
@@ -71,12 +70,8 @@ def list_hidden_layers(module: nn.Module) -> list[Any]:
     return direct_layers(module) if is_keras(module) else []
 
 
-def list_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Return every module under every path it has, the model itself first; Keras' layers as Keras names them."""
-    return call_stack.list_layers(model, _list_children)
-
-
-def _list_children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def list_inner_layers(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Yield the modules directly inside a module by name; Keras' layers as Keras names them."""
     children = [(name, child) for name, child in read_children(module).items() if child is not None]
     if not is_keras(module):
         yield from children

@@ -12,7 +12,7 @@ from torch import nn
 from profilerkit.backend_kit import call_stack
 
 from ..compat.modules import read_children, read_parameters
-from .keras_layers import holds_keras, is_mirror, list_hidden_layers, list_keras_layers, list_trainable_values
+from .keras_layers import holds_keras, is_mirror, list_hidden_layers, list_inner_layers, list_trainable_values
 
 __all__ = [
     "find_mirrors",
@@ -46,9 +46,9 @@ def list_layers(model: nn.Module, has_keras: bool | None = None) -> list[tuple[s
 
     ``has_keras`` says whether one of them is a layer of Keras', where the caller knows it.
     """
-    if holds_keras(list_modules(model)) if has_keras is None else has_keras:
-        return list_keras_layers(model)
-    return call_stack.list_layers(model, _list_children)
+    if has_keras is None:
+        has_keras = holds_keras(list_modules(model))
+    return call_stack.list_layers(model, list_inner_layers if has_keras else _list_children)
 
 
 def _list_children(module: nn.Module) -> list[tuple[str, nn.Module]]:

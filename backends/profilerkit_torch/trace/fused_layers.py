@@ -54,10 +54,10 @@ def find_fused_bytes(
         return None
     if isinstance(module, nn.MultiheadAttention):
         call = _read_attention(module, {**dict(zip(_ATTENTION_ARGUMENTS, args, strict=False)), **kwargs})
-        return None if call is None else count_attention_bytes(call, device)
+        return None if call is None else _count_kernel_bytes(call, device) + _count_mask_bytes(call)
     if isinstance(module, nn.TransformerEncoderLayer):
         call = _read_encoder(module, {**dict(zip(_ENCODER_ARGUMENTS, args, strict=False)), **kwargs})
-        return None if call is None else count_encoder_bytes(module, call, device)
+        return None if call is None else _count_encoder_bytes(module, call, device)
     return None
 
 
@@ -148,13 +148,8 @@ class SelfAttention(NamedTuple):
         return batch * self.heads * length * length
 
 
-def count_attention_bytes(call: SelfAttention, device: torch.device) -> int:
-    """Return the most bytes alive in a call of ``nn.MultiheadAttention``, besides the input and the user's masks."""
-    return _count_kernel_bytes(call, device) + _count_mask_bytes(call)
-
-
-def count_encoder_bytes(encoder: nn.TransformerEncoderLayer, call: SelfAttention, device: torch.device) -> int:
-    """Return the same of ``nn.TransformerEncoderLayer``, whose attention makes this call."""
+def _count_encoder_bytes(encoder: nn.TransformerEncoderLayer, call: SelfAttention, device: torch.device) -> int:
+    """Return the most bytes alive in an encoder layer whose attention makes this call, besides input and masks."""
     size = call.input_bytes
     hidden = size // call.query.shape[-1] * encoder.linear1.weight.shape[0]
     if encoder.norm_first:

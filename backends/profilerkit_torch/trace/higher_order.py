@@ -106,7 +106,9 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     """Count the dense product, whatever the blocks of the mask are, and the modification of each score."""
     query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    all_scores = _record_all_scores(recorder, func, args, kwargs)
+    all_scores = None  # what it runs where there is no kernel, if torch has code for that
+    if find_python_kernel(func) is not None:
+        all_scores = record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))[0]  # its result is freed
     result = _run_whole(recorder, func, args, kwargs)
     output = result[0]
     cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, output)))
@@ -121,13 +123,6 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     return result
 
 
-def _record_all_scores(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Excerpt | None:
-    """Return an excerpt of attention without a kernel of its own; None if torch has no code for it."""
-    if find_python_kernel(func) is None:
-        return None
-    return record_apart(recorder, lambda: _run_kernel(recorder, func, args, kwargs))[0]
-
-
 def _count_modification(recorder: Recorder, modify: Any, query: torch.Tensor, buffers: Any) -> int:
     """Return the floating-point operations of the modification of one score."""
 
@@ -135,7 +130,8 @@ def _count_modification(recorder: Recorder, modify: Any, query: torch.Tensor, bu
         indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
         modify(query.new_zeros(()), *indices, *buffers)
 
-    return record_call(recorder, modify_a_score, ())[0].flops
+    excerpt, _ = record_call(recorder, modify_a_score, ())
+    return excerpt.flops
 
 
 _DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"

@@ -63,7 +63,10 @@ class InferencePass:
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
         """Run the forward pass to be recorded; errors of the model pass through."""
-        with _keep_attention_whole(recorder), as_caller(), recorder.questions():
+        # Autograd's own kernel takes attention over meta tensors to pieces: the recorder would see every score.
+        is_taken_to_pieces = recorder.on_meta and not recorder.below_autograd
+        whole = FusedAttention(recorder.model_device) if is_taken_to_pieces else nullcontext()
+        with whole, as_caller(), recorder.questions():
             output = copy_context().run(inputs.run, model)  # its changes of context variables end with the copy
         recorder.origins.check_results(output)
 
@@ -86,16 +89,6 @@ class InferencePass:
         if not has_values:
             hint += " Its weights have no values, as on the meta device; a model that reads values needs them"
         return explain_failure(error, inputs, "torch", __package__, hint)
-
-
-def _keep_attention_whole(recorder: Recorder) -> AbstractContextManager[Any]:
-    """Return a context in which attention reaches the recorder as the one kernel that a device runs.
-
-    It does so without help on real tensors, and below autograd. Autograd's own kernel takes attention over meta tensors
-    to pieces, and the recorder would see every score.
-    """
-    is_taken_to_pieces = recorder.on_meta and not recorder.below_autograd
-    return FusedAttention(recorder.model_device) if is_taken_to_pieces else nullcontext()
 
 
 def needs_autograd(error: BaseException | None) -> bool:

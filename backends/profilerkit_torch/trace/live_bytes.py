@@ -87,18 +87,17 @@ class LiveBytes:
             self.parts[watched.part] -= watched.counted
             self.parts["weights"] -= watched.weights
             self._total -= watched.counted + watched.weights
-            if watched.heirs:
-                self._hand_on(watched)
+            heirs = self._list_alive(watched.heirs) if watched.heirs else ()
+            if heirs:  # in a run they are one storage: the first of them has its bytes from now on
+                first, *rest = heirs
+                first.heirs = (*first.heirs, *rest)
+                self._count(first, watched.counted)
 
-    def _hand_on(self, freed: _Watched) -> None:
-        """Count a storage's bytes for the first of its stand-ins that is alive: in a run they are one storage."""
-        heirs = self._list_alive(freed.heirs)
-        if heirs:
-            first, *rest = heirs
-            first.heirs = (*first.heirs, *rest)
-            first.counted += freed.counted
-            self._total += freed.counted
-            self.parts[first.part] += freed.counted
+    def _count(self, watched: _Watched, by: int) -> None:
+        """Count more bytes of a storage, or fewer."""
+        watched.counted += by
+        self._total += by
+        self.parts[watched.part] += by
 
     def _list_alive(self, storages: Iterable[_Watched]) -> list[_Watched]:
         return [watched for watched in storages if self._watched.get(watched.key) is watched]
@@ -136,7 +135,8 @@ class LiveBytes:
         watched = self._watched.get(key)
         if watched is not None:
             if nbytes > watched.seen:
-                self._grow(watched, nbytes - watched.seen)
+                self._count(watched, nbytes - watched.seen)
+                watched.seen = nbytes
             if maker != NOBODY:
                 watched.maker = maker
             return 0
@@ -150,28 +150,18 @@ class LiveBytes:
         watched.weights = nbytes if is_weight else 0
         return nbytes
 
-    def _grow(self, watched: _Watched, by: int) -> None:
-        """Count the growth of a storage."""
-        watched.seen += by
-        watched.counted += by
-        self._total += by
-        self.parts[watched.part] += by
-
     def discount(self, tensor: torch.Tensor) -> None:
         """Count a tensor's storage as nothing: the pass has met it, and somebody else has it."""
         watched = self._find(tensor)
         if watched is not None:
-            self._total -= watched.counted
-            self.parts[watched.part] -= watched.counted
-            watched.counted = 0
+            self._count(watched, -watched.counted)
 
     def resize(self, storage: Any) -> None:
         """Count a storage that is known, and whose memory was taken or given back, as large as it is now."""
         watched = self.by_storage.get(storage_address(storage))
         if watched is not None:
-            self._total += storage.nbytes() - watched.counted
-            self.parts[watched.part] += storage.nbytes() - watched.counted
-            watched.seen = watched.counted = storage.nbytes()
+            self._count(watched, storage.nbytes() - watched.counted)
+            watched.seen = storage.nbytes()
 
     def list_makers(self, tensors: Iterable[torch.Tensor], before: int) -> tuple[int, ...]:
         """Return the operators that wrote last to these tensors, in order, each once; only those before a place."""

@@ -47,7 +47,8 @@ def _make_outputs(kind: str, *values: Any) -> tuple[torch.Tensor, ...] | None:
         return None
     samples, steps = x.shape[:2] if arguments.batch_first else (x.shape[1], x.shape[0])
     directions = 2 if arguments.bidirectional else 1
-    if not _are_states(states, arguments.num_layers * directions, samples):
+    cells = arguments.num_layers * directions
+    if any(state.dim() != 3 or state.shape[:2] != (cells, samples) for state in states):
         return None
     if not _are_weights(kind, arguments, states) or not _have_one_dtype(x, *states, *arguments.weights):
         return None
@@ -55,11 +56,6 @@ def _make_outputs(kind: str, *values: Any) -> tuple[torch.Tensor, ...] | None:
     last_states = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
     # Samples first is a view: torch computes with the steps first, and turns round what it has made.
     return (output.transpose(0, 1) if arguments.batch_first else output, *last_states)
-
-
-def _are_states(states: Sequence[torch.Tensor], cells: int, samples: int) -> bool:
-    """Return whether there is a state of each sample in each cell: there is a cell for each layer and direction."""
-    return all(state.dim() == 3 and state.shape[:2] == (cells, samples) for state in states)
 
 
 def _are_weights(kind: str, arguments: _Arguments, states: Sequence[torch.Tensor]) -> bool:
