@@ -59,10 +59,15 @@ def name_frame(path: str, kind: str = "") -> str:
 
 
 def find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of the longest table of a report that has these columns, whatever its metric is called."""
+    """Return the rows of the longest table of a report that has these columns, whatever its metric is called.
+
+    A row in which the name of an operator, a layer or a phase is no text is left out.
+    """
     tables = [record.value for record in list_records(report, Table)]
     fitting = [table for table in tables if set(columns) <= set(table.columns)]
-    return max((table for table in fitting if "path" not in columns or is_by_layer(table)), key=len, default=())
+    longest = max((table for table in fitting if "path" not in columns or is_by_layer(table)), key=len, default=())
+    names = [column for column in columns if column in ("operator", "layer", "phase")]
+    return [row for row in longest if all(isinstance(row[name], str) for name in names)]
 
 
 def read_seconds(value: Any) -> float | None:
@@ -88,7 +93,7 @@ def _stack_layers(report: Report, phase: str) -> list[Frame]:
 def _stack_operators(report: Report, phase: str) -> list[Frame]:
     frames: dict[str, Frame] = {}
     rows = find_rows(report, "operator", "layer", "phase", "seconds")
-    for row in sorted(rows, key=lambda row: row.get("order", 0)):  # a table has the slowest first
+    for row in sorted(rows, key=lambda row: read_seconds(row.get("order")) or 0):  # a table has the slowest first
         seconds = read_seconds(row.get("seconds"))
         if seconds is None or row.get("phase") != phase:
             continue

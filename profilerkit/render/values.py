@@ -165,8 +165,8 @@ def write_in_full(record: StatusRecord) -> str:
     """
     if type(record.value) is not int or record.scale is not Scale.SI:
         return ""
-    is_whole = int(float(f"{record.value:.4g}")) == record.value  # four digits are shown
-    return "" if is_whole else f"{record.value:,}"
+    digits = str(abs(record.value)).rstrip("0")
+    return "" if len(digits) <= 4 else f"{record.value:,}"  # four digits are shown
 
 
 def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | None]:

@@ -1,28 +1,38 @@
 """Checks of the layers and operators of a report that was read from a file, so that every renderer can draw them.
 
-A renderer follows paths, indents by depth and adds up counts. Any other table has columns of its own, and is not
-checked.
+A renderer follows paths, indents by depth, adds up counts and stacks the times of operators. Any other table has
+columns of its own, and is not checked.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Sequence
 
 from ..error_text import shown
+from ..times.operator_times import COLUMNS
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, parent_path
 from ..trace.layer_work import TRAFFIC
 from ..trace.records import LayerTable
 from ..trace.table import Table
 
-__all__ = ["require_layers", "require_once", "require_operators"]
+__all__ = ["require_layers", "require_once", "require_operator_times", "require_operators"]
 
 #: The columns that every renderer of layers reads, and every renderer of operators.
 _LAYER_COLUMNS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
 _OPERATOR_COLUMNS = ("operator", "layer", *WORK)
+#: The columns of the times of operators that are texts; the others are numbers.
+_TEXTS = ("operator", "layer", "phase", "missing")
 #: The columns of numbers from 0; the own numbers of layers too.
 _COUNTS = ("calls", "params", *WORK, *TRAFFIC)
+_LAYER_COUNTS = (
+    *_COUNTS,
+    *(f"own_{name}" for name in _COUNTS),
+    *(f"{name}_share" for name in ("params", *WORK)),
+    "trainable_params",
+    "weight_bytes",
+)
 
 
 def require_layers(table: LayerTable, where: str) -> None:
@@ -44,24 +54,55 @@ def require_layers(table: LayerTable, where: str) -> None:
                 f"{where}.rows[{index}].depth is {shown(depth)}, but {shown(path)} lies {count_depth(path)} deep"
             )
     require_once((row["path"] for row in table), f"{where}.rows", "path")
-    _require_counts(table, where, may_be_unknown=True)
+    _require_texts(table, ["type"], where)
+    _require_shapes(table, where)
+    _require_counts(table, _LAYER_COUNTS, where, may_be_unknown=True)
 
 
 def require_operators(table: Table, where: str) -> None:
     """Raise `ValueError` if an operator of a trace lacks a count, or reads the result of a later operator."""
     _require_columns(table.columns, _OPERATOR_COLUMNS, where)
     for index, row in enumerate(table if "reads" in table.columns else ()):
-        if not all(type(read) is int and -1 <= read < index for read in row["reads"]):
-            raise ValueError(f"{where}.rows[{index}].reads is {shown(row['reads'])}, no numbers of rows before it")
-    _require_counts(table, where, may_be_unknown=False)
+        reads = row["reads"]
+        if not isinstance(reads, tuple) or not all(type(read) is int and -1 <= read < index for read in reads):
+            raise ValueError(f"{where}.rows[{index}].reads is {shown(reads)}, no numbers of rows before it")
+    _require_texts(table, ("operator", "layer"), where)
+    _require_counts(table, _COUNTS, where, may_be_unknown=False)
 
 
-def _require_counts(table: Table, where: str, *, may_be_unknown: bool) -> None:
-    columns = [column for column in table.columns if column.removeprefix("own_") in _COUNTS]
+def require_operator_times(table: Table, where: str) -> None:
+    """Raise `ValueError` if a name of an operator, a layer or a phase is no text, or a time or count no number.
+
+    A table is one of operators' times if it has the columns of one, and no other.
+    """
+    if table.columns != COLUMNS:
+        return
+    _require_texts(table, _TEXTS, where)
+    _require_counts(table, [column for column in COLUMNS if column not in _TEXTS], where, may_be_unknown=True)
+
+
+def _require_texts(table: Table, columns: Sequence[str], where: str) -> None:
+    for index, row in enumerate(table):
+        for column in columns:
+            if not isinstance(row[column], str):
+                raise ValueError(f"{where}.rows[{index}].{column} is {shown(row[column])}, no text")
+
+
+def _require_shapes(table: LayerTable, where: str) -> None:
+    for index, row in enumerate(table):
+        for column in ("input_shapes", "output_shapes"):
+            shapes = row.get(column)
+            are_shapes = isinstance(shapes, tuple) and all(isinstance(shape, tuple) for shape in shapes)
+            if shapes is not None and not are_shapes:
+                raise ValueError(f"{where}.rows[{index}].{column} is {shown(shapes)}, no list of shapes")
+
+
+def _require_counts(table: Table, names: Iterable[str], where: str, *, may_be_unknown: bool) -> None:
+    columns = [name for name in names if name in table.columns]
     for index, row in enumerate(table):
         for column in columns:
             count = row[column]
-            is_count = type(count) in (int, float) and 0 <= count < math.inf
+            is_count = type(count) in (int, float) and 0 <= count <= sys.float_info.max
             if not is_count and not (may_be_unknown and count is None):
                 raise ValueError(f"{where}.rows[{index}].{column} is {shown(count)}, no number from 0")
 

@@ -27,7 +27,8 @@ from ..process.collector import collector_paused
 from ..process.files import write_text
 from ..trace.bounds import Bounds, Sign
 from ..trace.records import MemoryTimeline
-from .checked_tables import require_layers, require_once, require_operators
+from ..trace.table import Table
+from .checked_tables import require_layers, require_once, require_operator_times, require_operators
 from .comparison import Comparison
 from .json_values import convert, from_plain, to_plain, write_fields
 from .report import Report, StatusRecord
@@ -243,6 +244,9 @@ def read_report(body: Any, where: str = "") -> Report:
 
 def _require_whole(report: Report, where: str) -> None:
     """Raise `ValueError`, naming the field, if a part of a report lacks something or does not fit another."""
+    for index, record in enumerate(report.statuses.values()):
+        if isinstance(record.value, Table):
+            require_operator_times(record.value, f"{where}statuses[{index}].value")
     if report.layers is not None:
         require_layers(report.layers, f"{where}layers")
     if report.operators is not None:

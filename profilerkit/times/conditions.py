@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 resource: Any = None  # Windows has none
 with suppress(ImportError):
@@ -51,7 +53,7 @@ class Conditions:
     involuntary_switches: int | None = None
     load_before: float | None = None
     load_after: float | None = None
-    cores: int | None = None
+    cores: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
     threads: int | None = None
     governor: str | None = None
     process: str = ""

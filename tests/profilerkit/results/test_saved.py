@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile import full_report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,8 @@ from profilerkit import (
     load,
     profile,
 )
+from profilerkit.builtin import profilerkit_renderers
+from profilerkit.render import render
 from profilerkit.results.json_values import from_plain, to_plain
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_json
@@ -151,6 +154,36 @@ def test_a_file_that_was_cut_off_is_said(report: Report) -> None:
     assert said(b"[1, 2]") == "it.json is not a report of profilerkit, or damaged: it holds a list, no report"
 
 
+def test_a_count_beyond_floats_is_drawn_and_read_back(report: Report) -> None:
+    huge = replace(report.statuses["macs"], value=10**400 + 1)
+    changed = replace(report, statuses={**report.statuses, "macs": huge})
+    back = parse(to_json(changed).encode(), "it.json")
+    assert back["macs"] == 10**400 + 1
+    for info in profilerkit_renderers():
+        if info.is_text:
+            assert render(back, info.name)
+
+
+TIMES: dict[str, tuple[dict[str, Any], str]] = {
+    "an operator that is a number": ({"operator": 0.5}, "rows[0].operator is 0.5, no text"),
+    "a layer that is a list": ({"layer": ["a"]}, "rows[0].layer is ('a',), no text"),
+    "a reason that is a list": ({"missing": []}, "rows[0].missing is (), no text"),
+    "an order that is a text": ({"order": "first"}, "rows[0].order is 'first', no number from 0"),
+    "MACs that are a mapping": ({"macs": {}}, "rows[0].macs is {}, no number from 0"),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_a_wrong_cell_of_the_times_of_operators_is_said(name: str) -> None:
+    changes, message = TIMES[name]
+    content = written(full_report())
+    place = next(index for index, status in enumerate(content["statuses"]) if status["key"] == "operator_table")
+    cells(content["statuses"][place]["value"], 0, **changes)
+    assert said(reseal(content)) == (
+        f"it.json is not a report of profilerkit, or damaged: statuses[{place}].value.{message}"
+    )
+
+
 def test_a_file_that_was_changed_is_said(report: Report) -> None:
     content = written(report)
     content["statuses"][0]["value"] += 1
@@ -227,6 +260,23 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         "layers.rows[1].macs is inf, no number from 0",
     ),
     "fewer than no MACs": (lambda c: cells(c["layers"], 1, macs=-1), "layers.rows[1].macs is -1, no number from 0"),
+    "MACs beyond floats": (
+        lambda c: cells(c["layers"], 1, macs=10**400),
+        "layers.rows[1].macs is 1000",
+    ),
+    "a share that is a mapping": (
+        lambda c: cells(c["layers"], 1, flops_share={}),
+        "layers.rows[1].flops_share is {}, no number from 0",
+    ),
+    "a type that is a list": (lambda c: cells(c["layers"], 2, type=[1]), "layers.rows[2].type is (1,), no text"),
+    "a shape that is a number": (
+        lambda c: cells(c["layers"], 0, output_shapes=[3]),
+        "layers.rows[0].output_shapes is (3,), no list of shapes",
+    ),
+    "cores beyond 64 bits": (
+        lambda c: c["statuses"][-2]["value"]["conditions"].update(cores=10**400),
+        "conditions.cores",
+    ),
     "layers without calls": (lambda c: rename_column(c["layers"], "calls"), "layers.columns has no 'calls'"),
     "operators without names": (
         lambda c: rename_column(c["operators"], "operator"),
@@ -239,6 +289,14 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "operators that read what comes after them": (
         lambda c: add_column(c["operators"], "reads", [[0], [0]]),
         "operators.rows[0].reads is (0,), no numbers of rows before it",
+    ),
+    "operators that read no list": (
+        lambda c: add_column(c["operators"], "reads", [[], 0]),
+        "operators.rows[1].reads is 0, no numbers of rows before it",
+    ),
+    "an operator without a text": (
+        lambda c: cells(c["operators"], 0, layer=3),
+        "operators.rows[0].layer is 3, no text",
     ),
     "a column twice": (
         lambda c: c["operators"]["columns"].__setitem__(1, c["operators"]["columns"][0]),
