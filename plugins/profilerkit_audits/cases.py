@@ -24,9 +24,9 @@ from profilerkit.piping.function import Need
 from profilerkit_budgets.limits import Budget
 
 from .listing import find_specs
-from .packages import find_measuring_packages, find_versions
+from .modules import find_measuring_packages, find_versions
 from .plan import ModelEntry, Plan, errors_at
-from .plan_shapes import read_shape
+from .plan_values import read_shape
 from .source_code import SourceCode, read_code
 
 __all__ = ["Case", "is_run_for", "list_cases"]

@@ -23,7 +23,7 @@ from .cases import Case
 from .machines import digest_machine
 from .moments import read_clock
 from .plausibility import find_flags
-from .rows import Row, RowStatus, Value, read_report
+from .rows import Row, RowStatus, read_report
 
 if TYPE_CHECKING:
     from profilerkit.isolation.run import IsolatedRun
@@ -100,7 +100,9 @@ def find_engine(name: str) -> type[Engine]:
         names = by_likeness(name, [other.item.name for other in list_infos(EngineInfo)])
         raise NotOfferedError(f"there is no engine {name!r}; there are, nearest first: {', '.join(names)}")
     try:
-        engine: type[Engine] = load_offer(offer, _is_engine, "is no engine")
+        engine: type[Engine] = load_offer(
+            offer, lambda loaded: isinstance(loaded, type) and issubclass(loaded, Engine), "is no engine"
+        )
     except NotOfferedError as error:
         missing = error.__cause__
         if not isinstance(missing, ImportError):
@@ -110,10 +112,6 @@ def find_engine(name: str) -> type[Engine]:
             f"the engine {name!r} cannot be used: {missing}; install it with: pip install '{requirement}'"
         ) from missing
     return engine
-
-
-def _is_engine(loaded: object) -> bool:
-    return isinstance(loaded, type) and issubclass(loaded, Engine)
 
 
 @dataclass(frozen=True)
@@ -212,11 +210,10 @@ def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _rank(outcome: Outcome) -> tuple[bool, int, float]:
-    """Return the key that sorts outcomes, the best first: not failed, most measured values, least worst noise."""
+    """Return the key that sorts outcomes, the best first: not failed, most measured values, least worst noise.
+
+    The noise of a single sample, and of a median of zero, is not known, and counts as infinite.
+    """
     measured = [value for value in outcome.row.values.values() if value.is_measured]
-    return outcome.row.status is RowStatus.FAILED, -len(measured), max(map(_read_noise, measured), default=0.0)
-
-
-def _read_noise(value: Value) -> float:
-    """Return the noise of a measured value; infinity if it is unknown: a single sample, or a median of zero."""
-    return math.inf if value.noise is None or value.samples == 1 else value.noise
+    noises = [math.inf if value.noise is None or value.samples == 1 else value.noise for value in measured]
+    return outcome.row.status is RowStatus.FAILED, -len(measured), max(noises, default=0.0)

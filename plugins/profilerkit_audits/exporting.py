@@ -58,9 +58,9 @@ def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]
     for count, line in enumerate(form.read(file), start=1):
         core = _require_whole(line, count, file)
         total = core.of
-        report = _parse_report(core.report, f"the report in line {count} of {file}")
+        parsed = parse(core.report.encode(), f"the report in line {count} of {file}") if core.report else None
         try:
-            yield decode(core.row), report
+            yield decode(core.row), parsed if isinstance(parsed, Report) else None
         except msgspec.MsgspecError as error:
             raise ReportFileError(f"{file}: row {count} is of another version of profilerkit: {error}") from error
     if count != total:
@@ -137,12 +137,6 @@ def _require_whole(line: Line, number: int, file: Path) -> _Core:
     return core
 
 
-def _parse_report(text: str, source: str) -> Report | None:
-    """Return the report of a line; None for a row without one."""
-    parsed = parse(text.encode(), source) if text else None
-    return parsed if isinstance(parsed, Report) else None
-
-
 # Forms of files -------------------------------------------------------------------------------------------------------
 
 #: One line of a file by its columns: texts, numbers and None. Lines of one file may have different columns: a metric of
@@ -212,10 +206,15 @@ def _read_csv(file: Path) -> Iterator[Line]:
 
 
 def _parse_cell(column: str, text: str) -> Any:
-    """Return the value of a cell: CSV has texts alone, and whole numbers are part of the digest of a line."""
-    plain = _unescape(text)
-    is_number = plain.isdecimal() and len(plain) <= _MOST_DIGITS
-    return int(plain) if is_number and column in _COUNTS else plain
+    """Return the value of a cell as it was before `_escape`; whole numbers are part of the digest of a line.
+
+    A cell that `_escape` did not write gives some other text instead of an error here: its line then has another
+    digest, which is the error that is reported.
+    """
+    if text.startswith("'"):
+        text = text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")
+    is_number = text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number and column in _COUNTS else text
 
 
 def _escape(value: Any) -> Any:
@@ -223,17 +222,6 @@ def _escape(value: Any) -> Any:
     if not isinstance(value, str) or not (is_formula(value) or value.startswith("'") or on_terminal(value) != value):
         return value
     return f"'{value.encode('unicode_escape').decode('ascii')}"
-
-
-def _unescape(text: str) -> str:
-    """Return the text of a cell as it was before `_escape`.
-
-    A cell that `_escape` did not write gives some other text instead of an error here: its line then has another
-    digest, which is the error that is reported.
-    """
-    if not text.startswith("'"):
-        return text
-    return text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")
 
 
 # Parquet --------------------------------------------------------------------------------------------------------------

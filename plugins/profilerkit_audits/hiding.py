@@ -93,13 +93,9 @@ def hide_text(text: str) -> str:
 def _is_path(folders: re.Match[str]) -> bool:
     """Return whether folders in a text are of a file system, and no name in a graph, such as ``/layer1/conv1/Conv``."""
     top = folders[0].split("/")[1] if folders[0].startswith("/") else ""
-    is_of_graph = top and top not in _list_top_folders() and _OPERATOR.match(folders.string, folders.end())
-    return not is_of_graph
-
-
-def _list_top_folders() -> frozenset[str]:
-    """Return the names of the folders at the top of this machine, and the usual ones of others."""
-    return frozenset([*_USUAL_TOP_FOLDERS, *(entry.name for entry in Path("/").iterdir())])
+    if not top or top in (*_USUAL_TOP_FOLDERS, *(entry.name for entry in Path("/").iterdir())):
+        return True
+    return _OPERATOR.match(folders.string, folders.end()) is None
 
 
 @lru_cache(maxsize=1)

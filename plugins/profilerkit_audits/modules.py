@@ -1,4 +1,4 @@
-"""Where the file of a module lies, and whether its code is the model's own.
+"""Where the file of a module lies, whether its code is the model's own, and the versions of installed packages.
 
 An installed package has a version, which identifies its code. A module's code is the model's own code if no version
 identifies it: the module lies in the user's folder, on ``PYTHONPATH``, or in a package that is installed in editable
@@ -8,14 +8,19 @@ form, whose code changes under one version.
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
+from contextlib import suppress
+from functools import lru_cache
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
+from platform import python_version
 from typing import NamedTuple
 
-from .packages import has_version
+from profilerkit.hooks.manager import list_plugins
 
-__all__ = ["Module", "find_module", "find_own_module"]
+__all__ = ["Module", "find_measuring_packages", "find_module", "find_own_module", "find_versions"]
 
 
 class Module(NamedTuple):
@@ -71,3 +76,45 @@ def _find_root(top: str) -> Path | None:
         return None
     places = [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
     return Path(places[0]).parent if places else None
+
+
+# Versions -------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1000)
+def has_version(top: str) -> bool:
+    """Return whether a package's version identifies a module's code: the package is installed, not in editable form.
+
+    The version of profilerkit counts, too: it is part of every key.
+    """
+    names = _find_distributions().get(top, [])
+    if "profilerkit" in names:
+        return True
+    origins = [json.loads(distribution(name).read_text("direct_url.json") or "{}") for name in names]
+    return bool(names) and not any(origin.get("dir_info", {}).get("editable") for origin in origins)
+
+
+@lru_cache(maxsize=1)
+def _find_distributions() -> dict[str, list[str]]:
+    """Return by top-level module the installed packages that it belongs to."""
+    return dict(packages_distributions())
+
+
+@lru_cache(maxsize=1000)
+def find_versions(modules: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Return the installed packages that modules belong to, or that have these names, with their versions; sorted.
+
+    A module of no installed package is left out: it is in the standard library, or it does not exist.
+    """
+    versions = {}
+    for module in modules:
+        for name in _find_distributions().get(module, [module]):
+            with suppress(PackageNotFoundError):
+                versions[name.lower()] = version(name)
+    return tuple(sorted(versions.items()))
+
+
+def find_measuring_packages() -> dict[str, str]:
+    """Return the versions of Python and of the packages that count and measure: profilerkit and its plugins."""
+    names = {"profilerkit", *(plugin.package for plugin in list_plugins() if plugin.package)}
+    return {"python": python_version(), **dict(find_versions(frozenset(names)))}

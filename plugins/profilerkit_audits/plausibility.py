@@ -58,7 +58,9 @@ def _flag_zeros(report: Report) -> Iterator[str]:
 
 def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterator[str]:
     """Yield a time in which the machine cannot compute the FLOPs."""
-    flops, time = _read_certain(report, "flops"), report.get("execution_time")
+    record, time = report.statuses.get("flops"), report.get("execution_time")
+    # The lower end of a count, because the model may do less than an upper bound.
+    flops = None if record is None or record.ends is None else record.ends.low
     if flops is None or not isinstance(time, Measurement) or time.median <= 0:
         return
     machine, ceiling = _find_ceiling(report, device, dtype)
@@ -68,12 +70,6 @@ def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterat
             f"execution_time: {flops:,} FLOPs in {time.median:.3g} s are {rate:.3g} FLOP/s, beyond the "
             f"{ceiling:.3g} that {machine} can do: was all of it computed?"
         )
-
-
-def _read_certain(report: Report, key: str) -> float | None:
-    """Return the lower end of a count, because the model may do less than an upper bound; None if it is not known."""
-    record = report.statuses.get(key)
-    return None if record is None or record.ends is None else record.ends.low
 
 
 def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tuple[str, float]:

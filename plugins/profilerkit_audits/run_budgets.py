@@ -107,16 +107,13 @@ def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budg
 
 def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[Finding, ...]]:
     """Return the findings of each case; a case that several entries of a plan measure is checked by all of its rows."""
-    return {
-        case: tuple(_check_case([(row, store.report(row)) for row in rows], budget))
-        for case, rows in group_by_case(store.rows(run=run)).items()
-    }
-
-
-def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -> Iterator[Finding]:
-    """Yield the findings of each limit for the rows of a case, without repetitions."""
-    for limit in budget.limits:
-        yield from dict.fromkeys(_check_limit(limit, measured))
+    checked = {}
+    for case, rows in group_by_case(store.rows(run=run)).items():
+        measured = [(row, store.report(row)) for row in rows]
+        checked[case] = tuple(
+            finding for limit in budget.limits for finding in dict.fromkeys(_check_limit(limit, measured))
+        )
+    return checked
 
 
 def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:

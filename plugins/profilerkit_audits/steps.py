@@ -75,7 +75,7 @@ def find_splits(
         part = series[start:end]
         if len(part) < MIN_NIGHTS or not np.ptp(part):
             continue
-        index = start + _find_best(part)
+        index = start + MIN_SIZE + int(_compute_gains(part - part.mean()).argmax())  # the first night after the step
         p = max(above, _estimate_p(part, generator, correlation))
         is_whole = above == 0.0  # the best split of the whole series is a candidate, whatever its p-value
         if is_whole or p <= _LEVEL:
@@ -150,11 +150,6 @@ def _clip(series: Floats) -> Floats:
     if not deviation:
         return series
     return np.clip(series, center - _CLIPPED * deviation, center + _CLIPPED * deviation)
-
-
-def _find_best(part: Floats) -> int:
-    """Return the first night after the split with the largest gain, by the least-squares cost."""
-    return MIN_SIZE + int(_compute_gains(part - part.mean()).argmax())
 
 
 def _compute_gains(centered: Floats) -> Floats:

@@ -152,7 +152,7 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
         specs = [*specs[:_ENDS], *specs[-_ENDS:]]
     is_told_apart = len(set(specs)) == len(specs)
     names = ["Model", "Settings"] if settings else ["Model"]
-    titles = [*map(_fold_title, metrics)]
+    titles = [write_title(metric).replace(" ", "\n") for metric in metrics]  # most numbers are narrower than two words
     return Grid(
         f"{title}{order}",
         (*names, *titles),
@@ -206,11 +206,6 @@ def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> l
     if settings:
         cells.append(_Cell(", ".join(f"{name}={row.settings[name]}" for name in settings if name in row.settings)))
     return [*cells, *(_write_value(row.values.get(name)) for name in metrics)]
-
-
-def _fold_title(metric: str) -> str:
-    """Return the title of a column, a word in each line: most numbers are narrower than two words."""
-    return write_title(metric).replace(" ", "\n")
 
 
 def _write_value(value: Value | None) -> _Cell:

@@ -16,7 +16,7 @@ from profilerkit.hooks.manager import manager
 from profilerkit_audits import Plan
 from profilerkit_audits.cases import list_cases
 from profilerkit_audits.listing import find_specs
-from profilerkit_audits.plan_shapes import check_shape, read_shape
+from profilerkit_audits.plan_values import check_shape, read_shape
 
 LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
 
@@ -313,12 +313,12 @@ def test_a_shape_as_text_is_the_same_case_as_a_list(text: str, listed: object, t
 
 def test_a_shape_without_a_dtype_is_left_to_the_model() -> None:
     for alone in ("8,4", [8, 4], {"shape": [8, 4]}):
-        assert read_shape(check_shape("input_shape", alone)) == (8, 4)
+        assert read_shape(check_shape(alone)) == (8, 4)
 
 
 def test_two_inputs_may_be_called_shape_and_dtype() -> None:
     """They are no shape with a dtype, which is a text."""
-    assert read_shape(check_shape("input_shape", ["shape=3", "dtype=4"])) == {"shape": (3,), "dtype": (4,)}
+    assert read_shape(check_shape(["shape=3", "dtype=4"])) == {"shape": (3,), "dtype": (4,)}
 
 
 def test_a_metric_may_have_one_of_its_other_names(tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit_audits import packages
+from profilerkit_audits import modules
 from profilerkit_audits.source_code import read_code
 
 
 @pytest.fixture(autouse=True)
 def caches() -> Iterator[None]:
     """The packages that are installed are looked up once in a process; here they change."""
-    packages.has_version.cache_clear()
-    packages._find_distributions.cache_clear()
+    modules.has_version.cache_clear()
+    modules._find_distributions.cache_clear()
     yield
-    packages.has_version.cache_clear()
-    packages._find_distributions.cache_clear()
+    modules.has_version.cache_clear()
+    modules._find_distributions.cache_clear()
 
 
 def write(path: Path, text: str) -> Path:
@@ -147,7 +147,7 @@ def test_an_installed_package_is_told_by_its_version(tmp_path: Path, monkeypatch
     assert before.imports == {"fixed_zoo"}
     write(changed, "WIDTH = 4\n")
     assert read_code("net.py:build", tmp_path) == before
-    assert dict(packages.find_versions(frozenset({"fixed_zoo"}))) == {"fixed_zoo": "1.0"}
+    assert dict(modules.find_versions(frozenset({"fixed_zoo"}))) == {"fixed_zoo": "1.0"}
 
 
 @pytest.mark.parametrize("spec", ["hf:tiny", "hf:./tiny", "tiny"])

@@ -11,7 +11,7 @@ from stores import noisy
 
 pytest.importorskip("scipy")
 
-from profilerkit_audits.machine_share import find_share
+from profilerkit_audits.step_search import find_share
 from profilerkit_audits.steps import control_rate, estimate_correlation, find_splits
 
 pytestmark = pytest.mark.heavy
