@@ -7,7 +7,7 @@ and a key, and so on (`Law`). A backend asks with `Passes`; of the terms follows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -111,62 +111,52 @@ def find_terms(passes: Passes) -> Terms:
     return Terms(tuple(terms), tuple(dict.fromkeys(layer for layer, _ in strangers)))
 
 
-def _find_law(prefill: int, step: int, layer: str, passes: Passes) -> tuple[Term, ...]:
-    """Return the terms that the work of a layer's operator in both passes is exactly; none if no law has both.
+class _Candidate(NamedTuple):
+    """Terms that the work of an operator may follow, all with one rate, which is not known yet.
+
+    The work of a sequence is the rate times a number of units: ``in_prefill`` in the prefill, ``in_step`` in the step.
+    """
+
+    terms: tuple[Term, ...]
+    in_prefill: int
+    in_step: int
+
+
+def _list_candidates(layer: str, passes: Passes) -> Iterator[_Candidate]:
+    """Yield the laws that the work of a layer may follow, in the order in which they are tried.
 
     In the prefill a sequence has ``prompt`` new tokens; in the step one, after ``prompt`` in its cache. Attention over
     tokens is computed as written: in the prefill the whole square, in the step one query with the keys of its window.
+    Attention to entries is alone, as an indexer's, or beside the keys of tokens.
     """
-    batch, prompt = passes.batch, passes.prompt
-    rate, rest = divmod(step, batch)
-    if rest:
-        return ()
-    if prefill == batch * prompt * rate:
-        return (Term(Law.TOKEN, rate),)
-    if prefill == step:
-        return (Term(Law.LAST, rate),)
-    window = _find_around(layer, passes.windows)
-    keys = _count_keys(prompt, window)
-    if rate % keys == 0 and prefill == batch * prompt * prompt * (rate // keys):
-        limit = _find_limit(layer, passes) if window is None else None
-        is_chunked = passes.has_chunks and window is not None
-        return (Term(Law.PAIR, rate // keys, window, most_attended=limit, is_chunked=is_chunked),)
-    if rate % (prompt + 1) == 0 and prefill == batch * prompt * (rate // (prompt + 1)):
-        return (Term(Law.KEY, rate // (prompt + 1)),)
-    return _find_entries(prefill, rate, layer, passes)
-
-
-def _find_entries(prefill: int, rate: int, layer: str, passes: Passes) -> tuple[Term, ...]:
-    """Return the terms of attention to entries, alone as an indexer's or beside the keys of tokens; none for neither.
-
-    ``rate`` is the work of a sequence in the step.
-    """
-    batch, prompt = passes.batch, passes.prompt
-    window = _find_around(layer, passes.windows)
+    prompt, window = passes.prompt, _find_around(layer, passes.windows)
+    limit = None if is_index(layer) else _find_around(layer, passes.limits)  # an indexer goes through all entries
+    keys = prompt + 1 if window is None else min(prompt + 1, window)  # with the key of the step's own token
+    pairs = Term(Law.PAIR, 0, window)
+    yield _Candidate((Term(Law.TOKEN, 0),), prompt, 1)
+    yield _Candidate((Term(Law.LAST, 0),), 1, 1)
+    if window is None:
+        yield _Candidate((replace(pairs, most_attended=limit),), prompt * prompt, keys)
+    else:
+        yield _Candidate((replace(pairs, is_chunked=passes.has_chunks),), prompt * prompt, keys)
+    yield _Candidate((Term(Law.KEY, 0),), prompt, prompt + 1)
     for stride in passes.strides:
-        entries = Term(Law.ENTRY, 0, stride=stride, most_attended=_find_limit(layer, passes))
+        entries = Term(Law.ENTRY, 0, stride=stride, most_attended=limit)
         in_prompt, in_step = prompt // stride, (prompt + 1) // stride
-        if not in_prompt:
-            continue
-        unit, rest = divmod(rate, in_step)
-        if not rest and prefill == batch * count_attended_entries(prompt, 0, stride) * unit:
-            return (replace(entries, rate=unit, is_causal=True),)
-        if not rest and prefill == batch * prompt * in_prompt * unit:
-            return (replace(entries, rate=unit),)
-        unit, rest = divmod(rate, _count_keys(prompt, window) + in_step)
-        if not rest and prefill == batch * prompt * (prompt + in_prompt) * unit:
-            return (Term(Law.PAIR, unit, window), replace(entries, rate=unit))
+        if in_prompt:
+            causal = count_attended_entries(prompt, 0, stride)
+            yield _Candidate((replace(entries, is_causal=True),), causal, in_step)
+            yield _Candidate((entries,), prompt * in_prompt, in_step)
+            yield _Candidate((pairs, entries), prompt * (prompt + in_prompt), keys + in_step)
+
+
+def _find_law(prefill: int, step: int, layer: str, passes: Passes) -> tuple[Term, ...]:
+    """Return the terms that the work of a layer's operator in both passes is exactly; none if no law has both."""
+    for terms, in_prefill, in_step in _list_candidates(layer, passes):
+        rate, rest = divmod(step, passes.batch * in_step)
+        if not rest and prefill == passes.batch * in_prefill * rate:
+            return tuple(replace(term, rate=rate) for term in terms)
     return ()
-
-
-def _count_keys(prompt: int, window: int | None) -> int:
-    """Return how many keys of tokens the step after a prompt sees, with the key of its own token."""
-    return prompt + 1 if window is None else min(prompt + 1, window)
-
-
-def _find_limit(layer: str, passes: Passes) -> int | None:
-    """Return how many entries a layer attends to at most; None for an indexer, which goes through all."""
-    return None if is_index(layer) else _find_around(layer, passes.limits)
 
 
 def _find_around(layer: str, values: Mapping[str, int | None]) -> int | None:

@@ -118,9 +118,8 @@ def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Itera
     if report.serving[0].time_to_first_token is None:
         yield f"{device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
     missing: dict[str, None] = {}
-    for (
-        name
-    ) in report.cost.product_formats:  # the fastest dtype comes first: dtypes behind one with a peak change nothing
+    for name in report.cost.product_formats:
+        # The fastest dtype comes first: dtypes behind one with a peak change nothing.
         missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
     if missing:
         yield _NO_PEAK.format(device=device.name, dtypes=", ".join(missing))

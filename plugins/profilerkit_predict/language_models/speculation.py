@@ -142,8 +142,8 @@ def _require_own_layer(facts: ModelFacts) -> ModelFacts:
     if facts.mtp_layer_count:
         reason = (
             f"names layers that predict further tokens ({facts.mtp_layer_count:,}), but the work of the layer that "
+            "they are like is not known"
         )
-        reason += "they are like is not known"
     raise InputError(
         f"draft='mtp' (--draft mtp): the configuration of {facts.name} {reason}; give the number of parameters that "
         "draft a token, or a model"

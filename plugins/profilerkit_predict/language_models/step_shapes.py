@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import OpRecord
@@ -116,13 +117,14 @@ def _list_traffic(passes: Passes, of_pairs: Container[tuple[str, str]]) -> Itera
 
     ``of_pairs`` are the layers and operators whose products are of pairs.
     """
-    tokens, in_step = passes.batch * passes.prompt, _list_step_sizes(passes)
+    tokens = passes.batch * passes.prompt
+    # The sizes of a step may be those of a window that is as long as the prompt: then they tell nothing.
+    in_step = set() if passes.prompt in passes.windows.values() else set(map(_read_output, passes.decode))
     for region in find_regions(_leave_attention_out(passes.prefill, of_pairs), fused=True):
         head = region.head
-        sizes = _read_sizes(head)
-        is_square = _is_square(sizes, passes.prompt, in_step.get((head.layer, head.operator), set()))
-        is_small = math.prod(sizes) < tokens
-        if head.macs or not region.moved_bytes or is_square or is_small:
+        output = _read_output(head)
+        is_small = math.prod(output.sizes) < tokens
+        if head.macs or not region.moved_bytes or is_small or _is_square(output, passes.prompt, in_step):
             continue
         dtype = find_dtype(head)
         if dtype.startswith(("int", "uint", "bool")):  # calibrations have floats alone
@@ -140,24 +142,25 @@ def _leave_attention_out(operators: Sequence[OpRecord], of_pairs: Container[tupl
     return (operator for index, operator in enumerate(operators) if index not in inside)
 
 
-def _read_sizes(operator: OpRecord) -> tuple[int, ...]:
-    return operator.outputs[0].shape if operator.outputs else ()
+class _Output(NamedTuple):
+    """The first output of an operator of a layer."""
+
+    layer: str
+    operator: str
+    sizes: tuple[int, ...]
 
 
-def _list_step_sizes(passes: Passes) -> dict[tuple[str, str], set[tuple[int, ...]]]:
-    """Return the sizes of the outputs of each layer's operators in the step; none if they may be sizes of a window."""
-    sizes: dict[tuple[str, str], set[tuple[int, ...]]] = {}
-    if passes.prompt not in passes.windows.values():
-        for operator in passes.decode:
-            sizes.setdefault((operator.layer, operator.operator), set()).add(_read_sizes(operator))
-    return sizes
+def _read_output(operator: OpRecord) -> _Output:
+    return _Output(operator.layer, operator.operator, operator.outputs[0].shape if operator.outputs else ())
 
 
-def _is_square(sizes: tuple[int, ...], prompt: int, in_step: Set[tuple[int, ...]]) -> bool:
+def _is_square(output: _Output, prompt: int, in_step: Set[_Output]) -> bool:
     """Return whether two dimensions are tokens of the prompt, and not a dimension with as many elements by chance.
 
-    The step has one token, and in a square, which also has one key more, both dimensions are others than the prompt's.
+    If only one of them is, the output of the same operator in the step has one token there, and is the same otherwise.
+    A square has one key more in the step.
     """
+    sizes = output.sizes
     tokens = [dim for dim, size in enumerate(sizes) if size == prompt]
-    with_one_token = {(*sizes[:dim], 1, *sizes[dim + 1 :]) for dim in tokens}
+    with_one_token = {output._replace(sizes=(*sizes[:dim], 1, *sizes[dim + 1 :])) for dim in tokens}
     return len(tokens) > 1 and with_one_token.isdisjoint(in_step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -56,24 +56,17 @@ def weight_parts(
     ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the bytes of layers whose files
     were looked at.
     """
-    return sum_parts(_list_stored(weights, formats, packed or {}))
-
-
-def _list_stored(
-    weights: Iterable[LayerWeight], formats: Formats, packed: Mapping[str, PackedLayer]
-) -> Iterator[tuple[str, WeightPart]]:
-    """Yield the path of each weight's layer, and the weight as the checkpoint stores it."""
-    in_files: set[str] = set()  # layers whose bytes in files are counted
+    in_files = packed or {}
+    uncounted = {path: files.bytes for path, files in in_files.items()}
+    stored: list[tuple[str, WeightPart]] = []
     for layer, weight, part in weights:
-        form, stored, dtype = formats(layer.path, part.kind), weight.bytes, part.dtype
-        files = None if part.kind is WeightKind.OTHER else packed.get(layer.path)
-        if form is not None:
-            stored, dtype = form.count_bytes(weight.count), form.name
-        if files is not None:  # they tell the bytes of a layer's weights together, which count with the first one
-            stored = 0 if layer.path in in_files else files.bytes
-            dtype = dtype if form is not None else files.dtype
-            in_files.add(layer.path)
-        yield layer.path, replace(part, elements=weight.count, bytes=stored, dtype=dtype)
+        form = formats(layer.path, part.kind)
+        size, dtype = (weight.bytes, part.dtype) if form is None else (form.count_bytes(weight.count), form.name)
+        if layer.path in in_files and part.kind is not WeightKind.OTHER:
+            size = uncounted.pop(layer.path, 0)  # of all weights of the layer, which count with the first one
+            dtype = in_files[layer.path].dtype if form is None else dtype
+        stored.append((layer.path, replace(part, elements=weight.count, bytes=size, dtype=dtype)))
+    return sum_parts(stored)
 
 
 def sum_parts(parts: Iterable[tuple[str, WeightPart]]) -> tuple[WeightPart, ...]:
