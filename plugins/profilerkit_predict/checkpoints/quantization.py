@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +40,18 @@ def read_formats(config: _Config | None) -> Formats:
     """
     if not config or config.get("dequantize"):
         return lambda path, kind: None
-    described = _flatten_modelopt(config)
+    described, in_modelopt_file = config, config.get("quantization")
+    if "quant_method" not in config and isinstance(in_modelopt_file, Mapping):
+        described = {**in_modelopt_file, "quant_method": "modelopt"}
     method = str(described.get("quant_method", ""))
     try:
         kept = (item for name in _NAMES_OF_KEPT for item in described.get(name) or ())
-        rules = [*(Rule(compile_pattern(str(item)), None) for item in kept), *_list_rules(method, described)]
+        converted = METHODS[method](described)
+        rules = [Rule(compile_pattern(str(item)), None) for item in kept]
+        rules += [Rule(None, converted)] if isinstance(converted, WeightFormat) else converted
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
         raise _make_refusal(method, error) from error
     return lambda path, kind: _find_format(rules, path, kind)
-
-
-def _list_rules(method: str, config: _Config) -> Iterable[Rule]:
-    """Return the rules of a method for the layers that it converts; raises `KeyError` for an unknown method."""
-    result = METHODS[method](config)
-    return [Rule(None, result)] if isinstance(result, WeightFormat) else result
 
 
 def _find_format(rules: list[Rule], path: str, kind: WeightKind) -> WeightFormat | None:
@@ -83,14 +81,6 @@ def _make_refusal(method: str, error: Exception) -> InputError:
         f"{', '.join(sorted(METHODS))}. Give a folder that has the files of the weights, or a format: weights='int4' "
         "(--weights int4), or weights='bf16' for the model as it was before"
     )
-
-
-def _flatten_modelopt(config: _Config) -> _Config:
-    """Return ModelOpt's own file as a configuration with a method; other configurations as they are."""
-    inner = config.get("quantization")
-    if "quant_method" in config or not isinstance(inner, Mapping):
-        return config
-    return {**inner, "quant_method": "modelopt"}
 
 
 def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
