@@ -163,7 +163,7 @@ REMEMBERED = {
     "profilerkit_audits/hiding.py": {"_read_secrets", "_compile_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
-    "profilerkit_audits/packages.py": {"_find_distributions", "has_version", "find_versions"},  # names, at most 1000
+    "profilerkit_audits/modules.py": {"_find_distributions", "has_version", "find_versions"},  # names, at most 1000
     "profilerkit_audits/source_code.py": {"_find_imports"},  # names and paths, at most 1000
     "profilerkit/times/conditions.py": {"_name_process"},  # the number of this process
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
