@@ -46,9 +46,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 def listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> List:
     """Run the command as a user does: the exit code, standard output and standard error."""
     # The plugin that offers the commands is left out too, so that it is not among what is listed.
-    monkeypatch.setattr("profilerkit.cli.group.load_command", {"list": list_command.command}.get)
+    monkeypatch.setattr("profilerkit.cli.load_command", {"list": list_command.command}.get)
     offered = {"list": types.SimpleNamespace(examples=(), description="")}
-    monkeypatch.setattr("profilerkit.cli.group.list_commands", lambda: offered)
+    monkeypatch.setattr("profilerkit.cli.list_commands", lambda: offered)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:

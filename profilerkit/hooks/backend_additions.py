@@ -1,7 +1,8 @@
-"""The cost formulas that plugins offer for a backend, which are added to it once."""
+"""What plugins add to a backend: capabilities, and cost formulas, which are added once."""
 
 from __future__ import annotations
 
+import difflib
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Set
@@ -9,19 +10,19 @@ from typing import Any
 
 from ..backend import Backend
 from ..costs.evaluation import describe_fault
+from ..error_text import shown
 from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
-from ..protocols import TakesCosts, find_capability, require_capability
-from .manager import manager
-from .offered_capabilities import extend
-from .plugin_info import Offer, PluginInfo, conflict, tolerate
+from ..protocols import Capability, TakesCosts, find_capability, require_capability
+from .manager import list_offers, manager
+from .plugin_info import Offer, PluginInfo, conflict, tolerate, warn
 
-__all__ = ["equip", "forget_formulas", "op_costs"]
+__all__ = ["equip", "forget_formulas", "list_capabilities", "op_costs"]
 
 Costs = Mapping[Any, Callable[..., Any]]
 
-_HOOK = "profilerkit_op_costs"
+_CAPABILITIES, _FORMULAS = "profilerkit_capabilities", "profilerkit_op_costs"
 _LOCK = Lock()
 #: The formulas of each plugin for each backend; every plugin whose hook was called has an entry. The key is the
 #: backend's name if its instances share their formulas, else the instance's id: backends may be equal, or not hashable.
@@ -35,12 +36,54 @@ def equip(backend: Backend) -> Backend:
     backends once for each instance. Raises `RegistrationConflictError` if an operator has a formula already, of another
     plugin or of the backend itself.
     """
-    extend(backend)
-    plugins = manager().find_plugins_with(_HOOK)
+    if backend.extensions or manager().find_plugins_with(_CAPABILITIES):
+        _add_capabilities(backend)
+    plugins = manager().find_plugins_with(_FORMULAS)
     if plugins:
         with _LOCK.block():
             _add_new_formulas(backend, plugins)
     return backend
+
+
+# Capabilities ---------------------------------------------------------------------------------------------------------
+
+
+def list_capabilities() -> tuple[Capability, ...]:
+    """Return the capabilities that plugins ask backends for, the core's first."""
+    return tuple(offer.item for offer in list_offers("profilerkit_protocols", Capability))
+
+
+def _add_capabilities(backend: Backend) -> None:
+    """Give a backend the capabilities that plugins offer for it; warn of an object that has none of them in full."""
+    offered = list_offers(_CAPABILITIES, object, backend=backend)
+    for offer in offered:
+        obstacle = _find_obstacle(offer.item)
+        if obstacle:
+            warn(f"hook {_CAPABILITIES} of plugin {offer.plugin} offers {obstacle}")
+    backend.extensions = tuple(offer.item for offer in offered if not isinstance(offer.item, type))
+
+
+def _find_obstacle(item: object) -> str:
+    """Return the error of an offered capability: a class, a missing or misspelt method; empty if it is right."""
+    if isinstance(item, type):
+        return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
+    protocols = [capability.protocol for capability in list_capabilities()]
+    public = {name for name in dir(item) if not name.startswith("_")}
+    all_methods: set[str] = set()
+    for protocol in protocols:
+        methods: frozenset[str] = getattr(protocol, "__abstractmethods__", frozenset())
+        all_methods |= methods
+        if methods & public and methods - public:
+            return f"{shown(item)}, which has no method {min(methods - public)!r} of {protocol.__name__}"
+    for name in sorted(public - all_methods):
+        for likely in difflib.get_close_matches(name, all_methods - public, n=1, cutoff=0.8):
+            return f"{shown(item)} with {name!r}, which no capability has; did you mean {likely!r}?"
+    if not any(isinstance(item, protocol) for protocol in protocols):
+        return f"{shown(item)}, which has the methods of no capability; profilerkit.protocols has them"
+    return ""
+
+
+# Cost formulas --------------------------------------------------------------------------------------------------------
 
 
 def _add_new_formulas(backend: Backend, plugins: Set[PluginInfo]) -> None:
