@@ -6,8 +6,6 @@ import io
 import os
 import pickle
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,21 +71,16 @@ def read_job(descriptor: int) -> Job:
     """Read a file of `write_job`. The main program is imported under another name if the job refers to it."""
     from multiprocessing.spawn import prepare
 
-    with os.fdopen(descriptor, "rb") as file, _mark_reading():
-        prepare(pickle.load(file))
-        job = pickle.load(file)
+    with os.fdopen(descriptor, "rb") as file:
+        _reading.append(True)
+        try:
+            prepare(pickle.load(file))
+            job = pickle.load(file)
+        finally:
+            _reading.pop()
     if not isinstance(job, Job):
         raise InputError(f"the job is a {type(job).__name__}")
     return job
-
-
-@contextmanager
-def _mark_reading() -> Iterator[None]:
-    _reading.append(True)
-    try:
-        yield
-    finally:
-        _reading.pop()
 
 
 def require_started() -> None:

@@ -130,19 +130,17 @@ class IsolatedRun:
         is_open = bool(piece)
         try:
             for _, content in self._control_reader.read(piece):
-                self._take_control(decode(content))
+                message = decode(content)
+                if "child" in message:
+                    self.pid = int(message["child"])
+                    self._pidfd = processes.pidfd(self.pid)
+                if "ended" in message:
+                    self.ending = Ending(**message["ended"])
         except (ChannelError, TypeError, ValueError):  # the supervisor, which alone has the other end, is broken
             is_open = False
         if not is_open:
             self._finish()
         return is_open
-
-    def _take_control(self, message: dict[str, Any]) -> None:
-        if "child" in message:
-            self.pid = int(message["child"])
-            self._pidfd = processes.pidfd(self.pid)
-        if "ended" in message:
-            self.ending = Ending(**message["ended"])
 
     def _read_channel(self) -> bool:
         piece = receive(self._ends.channel)
