@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..error_text import shown
 from ..errors import NotOfferedError
 from ..process.containment import contained, plugin_error_text
+from ..process.inner_states import keep_random_state
 from ..process.locks import Lock
-from ..process.randomness import keep_random_state
 from ..process.restoring import restored
 from .hook_manager import Manager
 from .infos import Named

@@ -1,19 +1,24 @@
 """Values that code changes in place and that hold no other objects: arrays, bytes, generators of random numbers.
 
+Python's own generator, which belongs to the user, is one of them.
+
 numpy is not imported for them: a model without it has none of its arrays.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import Any
 
-from .restoring import Step
+from .restoring import Step, restored
 
-__all__ = ["list_generators", "list_state_kinds", "note_inner_state"]
+__all__ = ["keep_random_state", "list_generators", "list_state_kinds", "note_inner_state"]
 
 _BUFFERS = (bytearray, array)
 #: Larger arrays and buffers are not copied.
@@ -90,3 +95,10 @@ def _note_generator(value: Any) -> Step:
         return partial(value.set_state, value.get_state(legacy=False))  # the tuple has no room for other generators
     numbers = getattr(value, "bit_generator", value)
     return partial(setattr, numbers, "state", numbers.state)
+
+
+@contextmanager
+def keep_random_state() -> Iterator[None]:
+    """Restore the state of Python's random number generator at the end: rich draws random numbers for its styles."""
+    with restored(partial(random.setstate, random.getstate())):
+        yield

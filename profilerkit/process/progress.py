@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..foreign_text import visible
-from .randomness import keep_random_state
+from .inner_states import keep_random_state
 from .restoring import restored
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..hooks.renderers import render, renderer
-from ..process.randomness import keep_random_state
+from ..process.inner_states import keep_random_state
 from ..trace.records import LayerTable
 
 __all__ = ["layer_text", "render", "renderer"]

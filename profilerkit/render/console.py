@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..process.clean_output import terminal_columns
-from ..process.randomness import keep_random_state
+from ..process.inner_states import keep_random_state
 from ..results.comparison import Comparison
 from ..results.report import Report
 from .content import parts
