@@ -20,11 +20,11 @@ import pytest
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
+from profilerkit.hooks.backend_additions import list_capabilities
 from profilerkit.hooks.backends import load
 from profilerkit.hooks.commands import list_commands
 from profilerkit.hooks.infos import BackendInfo
 from profilerkit.hooks.manager import list_infos
-from profilerkit.hooks.offered_capabilities import list_capabilities
 from profilerkit.hooks.offers import default_functions
 from profilerkit_metrics import ComputeEvalMetric
 

@@ -109,7 +109,7 @@ def _print_paragraph(heading: str, things: list[str]) -> None:
 
 def _list_abilities(backend: Backend) -> dict[str, list[str]]:
     """Return the optional capabilities that a backend, or a plugin for it, has and lacks."""
-    from ..hooks.offered_capabilities import list_capabilities
+    from ..hooks.backend_additions import list_capabilities
     from ..protocols import abilities
 
     is_offered = abilities(backend, list_capabilities())

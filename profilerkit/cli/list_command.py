@@ -11,9 +11,9 @@ import click
 
 from ..errors import RegistrationConflictError
 from ..hooks import offers
+from ..hooks.backend_additions import op_costs
 from ..hooks.infos import Named
 from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_plugins, manager
-from ..hooks.offered_formulas import op_costs
 from ..process.clean_output import terminal_columns
 from .examining import examine_by_loading, examine_without_import
 from .printing import emit, say

@@ -6,9 +6,9 @@ from ..backend import Backend
 from ..backend_kit.installed import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
 from ..process.containment import contained, plugin_error_text
+from .backend_additions import equip
 from .infos import API_VERSION, OLDEST_API_VERSION, BackendInfo
 from .manager import describe_disabled, find_offer, list_infos
-from .offered_formulas import equip
 from .plugin_info import Offer
 
 __all__ = ["backend_named", "backends", "load", "not_installed"]

@@ -16,8 +16,8 @@ from ..errors import RegistrationConflictError, UnknownStatusError
 from ..piping.function import ProfilerFunction, describe, read_usable
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
+from .backend_additions import forget_formulas
 from .manager import forget_loaded, list_offers, manager
-from .offered_formulas import forget_formulas
 from .plugin_info import Offer, PluginInfo, conflict, tolerate, warn
 
 __all__ = [

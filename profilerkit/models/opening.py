@@ -12,10 +12,10 @@ from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..backend_kit.failures import name_backend
 from ..error_text import shown
+from ..hooks.backend_additions import equip
 from ..hooks.backends import backend_named
 from ..hooks.infos import PlacementInfo
 from ..hooks.manager import list_infos, load_offer
-from ..hooks.offered_formulas import equip
 from ..hooks.plugin_info import conflict
 from ..process.files import read_stamp
 from ..protocols import OpensModels, find_capability

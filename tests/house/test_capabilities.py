@@ -10,7 +10,7 @@ import pytest
 from source_tree import packages, read_tree, walk
 
 from profilerkit import protocols
-from profilerkit.hooks.offered_capabilities import list_capabilities
+from profilerkit.hooks.backend_additions import list_capabilities
 from profilerkit.testing import FakeBackend
 
 CAPABILITIES = {capability.protocol.__name__: capability.protocol for capability in list_capabilities()}

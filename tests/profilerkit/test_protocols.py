@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from profilerkit import Backend, BackendInfo, ModelInputs, NotOfferedError, Profiler, protocols
 from profilerkit.cli.doctor_command import command
-from profilerkit.hooks.offered_capabilities import list_capabilities
+from profilerkit.hooks.backend_additions import list_capabilities
 from profilerkit.hooks.plugin_info import Offer, PluginInfo
 from profilerkit.protocols import (
     CAPABILITIES,

@@ -30,11 +30,11 @@ from profilerkit import (
     hookspecs,
 )
 from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backend_additions import equip
 from profilerkit.hooks.backends import backends
 from profilerkit.hooks.hook_manager import Manager
 from profilerkit.hooks.manager import list_plugins
 from profilerkit.hooks.manager import manager as plugin_manager
-from profilerkit.hooks.offered_formulas import equip
 from profilerkit.hooks.plugin_info import Offer
 from profilerkit.hooks.renderers import renderer
 from profilerkit.models import loaders

@@ -9,7 +9,7 @@ import pytest
 from plugin_fixtures import FAKE, add_entry_point, make_offering
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, PluginWarning, profile
-from profilerkit.hooks.offered_formulas import equip
+from profilerkit.hooks.backend_additions import equip
 from profilerkit.protocols import Capability, HoldsOptimizer, NamesDevices, abilities, require_capability
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 

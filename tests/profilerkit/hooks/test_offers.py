@@ -25,6 +25,7 @@ from profilerkit import (
 from profilerkit.devices.catalog import device
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backend_additions import equip
 from profilerkit.hooks.backends import backend_named, backends
 from profilerkit.hooks.commands import load_command
 from profilerkit.hooks.infos import (
@@ -36,7 +37,6 @@ from profilerkit.hooks.infos import (
     PlacementInfo,
 )
 from profilerkit.hooks.manager import find_offer, list_infos, manager
-from profilerkit.hooks.offered_formulas import equip
 from profilerkit.hooks.renderers import list_forms
 from profilerkit.models import loaders
 from profilerkit.render import renderer

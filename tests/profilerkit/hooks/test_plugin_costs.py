@@ -16,9 +16,9 @@ from profilerkit import (
     RegistrationConflictError,
 )
 from profilerkit.costs import Cost, CostRegistry, evaluate_formula
-from profilerkit.hooks import offered_formulas
+from profilerkit.hooks import backend_additions
+from profilerkit.hooks.backend_additions import op_costs as costs_of_plugins
 from profilerkit.hooks.manager import manager
-from profilerkit.hooks.offered_formulas import op_costs as costs_of_plugins
 from profilerkit.testing import FakeBackend, FakeModel
 
 
@@ -64,10 +64,10 @@ def test_a_backend_with_a_table_of_its_own_gets_them_at_each_instance(install: A
         assert list(backend.table) == ["attend"]
         assert [dict(costs) for _, costs in costs_of_plugins(backend)] == [{"attend": free}]
     kept = id(second)
-    assert kept in offered_formulas._formulas
+    assert kept in backend_additions._formulas
     del backend, second
     gc.collect()
-    assert kept not in offered_formulas._formulas
+    assert kept not in backend_additions._formulas
 
 
 @pytest.mark.parametrize("given", ["instance", "class"])

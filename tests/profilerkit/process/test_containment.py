@@ -25,10 +25,10 @@ from profilerkit import (
 )
 from profilerkit.costs import Cost, evaluate_formula
 from profilerkit.hooks import offers as plugins
+from profilerkit.hooks.backend_additions import equip
 from profilerkit.hooks.backends import backend_named, backends
 from profilerkit.hooks.infos import LoaderInfo, RendererInfo
 from profilerkit.hooks.manager import announce, find_offer, list_infos, manager
-from profilerkit.hooks.offered_formulas import equip
 from profilerkit.hooks.plugin_info import PluginInfo
 from profilerkit.models.loaders import load_model
 from profilerkit.models.recognition import find_backend
