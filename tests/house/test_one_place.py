@@ -27,7 +27,7 @@ EXCEPTIONS = {
     # A script that runs where profilerkit is not installed.
     *(("profilerkit_torch/joining/script.py", called) for called in ("copyfile", "export_chrome_trace", "open")),
     # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
-    ("profilerkit_torch/operator_timing/profiled_passes.py", "export_chrome_trace"),
+    ("profilerkit_torch/operator_timing/passes.py", "export_chrome_trace"),
     # Descriptors: standard output, the null device, pipes of a process.
     ("profilerkit/process/clean_output.py", "fdopen"),
     ("profilerkit/process/clean_output.py", "open"),

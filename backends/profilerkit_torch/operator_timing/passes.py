@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
 from torch import nn
-from torch.profiler import ProfilerActivity
+from torch.profiler import ProfilerActivity, record_function
 
-from profilerkit import InputError, ModelFailedError, ModelInputs
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.process.collector import collector_paused
-from profilerkit.process.files import obstacle
+from profilerkit.process.files import obstacle, write_elsewhere
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.compiler import runs_compiled
 from ..model.modules import list_modules
-from ..running.profiler_sessions import require_idle_profiler
+from ..running.profiler_sessions import require_idle_profiler, run_profiler
 from ..running.runs import prepare_run
 from ..running.training_steps import NothingTrainedError, explain_missing_steps
-from ..trace.layers import LayerStack
-from .events import LAYER_RANGE
+from ..trace.layers import EndedCall, LayerListener, LayerStack
+from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
 from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
-from .profiled_passes import LayerMarker, choose_activities, export_session, run_in_range, run_session
 
-__all__ = ["measure_operator_times"]
+__all__ = ["choose_activities", "measure_operator_times"]
 
 #: A session is kept in memory until it ends; a pass with more events has a session of its own.
 _EVENTS_OF_A_SESSION = 50_000
@@ -87,12 +88,12 @@ def _time(
         activities, on_device = choose_activities({used.type for used in call.devices})
         ledger = OperatorLedger("backward" if options.training else "forward", on_device, is_free)
         layers = LayerStack(model)
-        layers.report_to(LayerMarker())
-        run = partial(run_in_range, LAYER_RANGE, call) if is_compiled else call
+        layers.report_to(_LayerMarker())
+        run = partial(_run_in_range, LAYER_RANGE, call) if is_compiled else call
         with nullcontext() if is_compiled else layers.follow():
             _run_passes(run, passes, activities, ledger)
             if export is not None:
-                export_session(run, activities, export)
+                _export_session(run, activities, export)
     times = replace(ledger.times(), name_of=find_profiled_name, runs=tuple(call.runs))
     return replace(times, notes=(_COMPILED,)) if is_compiled else _add_layers(times, ledger, layers)
 
@@ -112,7 +113,114 @@ def _run_passes(
     remaining, in_session = passes, 1
     while remaining:
         in_session = min(in_session, remaining)
-        events = run_session(run, in_session, activities)
+        events = _run_session(run, in_session, activities)
         ledger.add(events)
         remaining -= in_session
         in_session = max(1, _EVENTS_OF_A_SESSION * in_session // max(1, len(events)))
+
+
+# Sessions of the profiler ---------------------------------------------------------------------------------------------
+
+
+def _run_session(call: Callable[[], object], passes: int, activities: Sequence[ProfilerActivity]) -> list[Event]:
+    """Run a few passes in one session, after a pass whose events are left out, and return the events of the host."""
+    with run_profiler(list(activities)) as session:
+        call()
+        for _ in range(passes):
+            _run_in_range(PASS_RANGE, call)
+    events = session.events() or ()
+    # The kernels on a device are with the operators that started them; asynchronous events take no time of a thread.
+    return [_read_event(event) for event in events if "CPU" in str(event.device_type) and not event.is_async]
+
+
+def _export_session(
+    call: Callable[[], object], activities: Sequence[ProfilerActivity], path: str | os.PathLike[str]
+) -> None:
+    """Run one pass in a session, and write the profiler's own trace of it to a file."""
+    with run_profiler(list(activities)) as session:
+        _run_in_range(PASS_RANGE, call)
+    with write_elsewhere(path) as scratch:
+        session.export_chrome_trace(scratch)
+
+
+def _run_in_range(name: str, call: Callable[[], object]) -> None:
+    """Run one pass inside a range of the profiler."""
+    with record_function(name):
+        call()
+
+
+class _Watched(NamedTuple):
+    """The activities that the profiler records, and whether they include the kernels on the device."""
+
+    activities: list[ProfilerActivity]
+    on_device: bool
+
+
+def choose_activities(devices: set[str]) -> _Watched:
+    """Return the activities to record for a model on these types of devices.
+
+    Raises `NotOfferedError` for a device that the profiler does not see.
+    """
+    supported = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
+    unsupported = sorted(devices - {"cpu", *supported})
+    if unsupported:
+        raise NotOfferedError(
+            f"torch's profiler does not time what operators do on {unsupported[0]}; use layer_times there"
+        )
+    further = [supported[name] for name in sorted(devices & supported.keys())]
+    return _Watched([ProfilerActivity.CPU, *further], bool(further))
+
+
+class _LayerMarker(LayerListener):
+    """Opens a range of the profiler for each call of a layer."""
+
+    def __init__(self) -> None:
+        self._ranges: list[Any] = []
+
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Open the range of a layer."""
+        self._ranges.append(record_function(f"{LAYER_RANGE}{path}"))
+        self._ranges[-1].__enter__()
+
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Close the range of the innermost layer."""
+        self._ranges.pop().__exit__(None, None, None)
+
+
+# The profiler's events as ours ----------------------------------------------------------------------------------------
+
+#: Calls of a device's driver, which the profiler lists beside the operators.
+_DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
+#: Torch's numbers for the scopes of events.
+_BACKWARD_FUNCTION, _USER_SCOPE = 1, 7
+_MICROSECOND = 1e6
+
+
+def _read_event(event: Any) -> Event:
+    """Convert an event of the profiler to an `Event`."""
+    kind = _find_kind(event.name, event.scope)
+    name = event.name
+    if kind in (EventKind.LAYER, EventKind.NODE):
+        name = name.removeprefix(LAYER_RANGE).removeprefix(ENGINE_PREFIX)
+    return Event(
+        kind,
+        name,
+        event.thread,
+        event.time_range.start / _MICROSECOND,
+        event.time_range.end / _MICROSECOND,
+        event.sequence_nr,
+        event.fwd_thread if kind is EventKind.NODE else event.thread,
+        tuple(Kernel(kernel.name, kernel.duration / _MICROSECOND) for kernel in event.kernels),
+    )
+
+
+def _find_kind(name: str, scope: int) -> EventKind:
+    if name == PASS_RANGE:
+        return EventKind.PASS
+    if name.startswith(LAYER_RANGE):
+        return EventKind.LAYER
+    if name.startswith(ENGINE_PREFIX) or scope == _BACKWARD_FUNCTION:
+        return EventKind.NODE
+    if scope == _USER_SCOPE or _DRIVER.fullmatch(name):
+        return EventKind.RANGE
+    return EventKind.OPERATOR

@@ -23,8 +23,7 @@ from profilerkit_torch import TorchBackend
 from profilerkit_torch.operator_timing.events import Event, Frame
 from profilerkit_torch.operator_timing.ledger import OperatorLedger, Row
 from profilerkit_torch.operator_timing.operators import is_free
-from profilerkit_torch.operator_timing.passes import measure_operator_times
-from profilerkit_torch.operator_timing.profiled_passes import choose_activities
+from profilerkit_torch.operator_timing.passes import choose_activities, measure_operator_times
 
 
 def network() -> nn.Sequential:
