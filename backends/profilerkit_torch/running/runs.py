@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -39,13 +39,6 @@ __all__ = ["prepare_run"]
 Step: TypeAlias = Callable[..., Any]
 
 
-class _ReadyModel(NamedTuple):
-    """A model on the device and in the mode of a run: its inventory, and the device for its inputs."""
-
-    inventory: Inventory
-    device: torch.device
-
-
 @contextmanager
 def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
     """Yield a `Pass` of the model with these options, whose call returns when every device is done.
@@ -57,15 +50,17 @@ def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_
     """
     with (
         apart(),
-        _prepare_model(model, inputs, options) as ready,
-        _prepare_passes(ready, inputs, options) as run,
+        _prepare_model(model, inputs, options) as (inventory, device),
+        _prepare_passes(inventory, device, inputs, options) as run,
     ):
         yield run
 
 
 @contextmanager
-def _prepare_model(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[_ReadyModel]:
-    """Put the model on the device and into the mode of the run.
+def _prepare_model(
+    model: nn.Module, inputs: ModelInputs, options: RunOptions
+) -> Iterator[tuple[Inventory, torch.device]]:
+    """Put the model on the device and into the mode of the run; yield its inventory, and the device for its inputs.
 
     Afterwards the model, the number of threads and the holders of tensors outside the model are as they were.
     """
@@ -79,16 +74,17 @@ def _prepare_model(model: nn.Module, inputs: ModelInputs, options: RunOptions) -
         deepen_recursion(),
         move_model(inventory, None if is_sharded else target) as moved,
     ):
-        yield _ReadyModel(_set_mode(moved, options), target)
+        yield _set_mode(moved, options), target
 
 
 @contextmanager
-def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
+def _prepare_passes(
+    inventory: Inventory, device: torch.device, inputs: ModelInputs, options: RunOptions
+) -> Iterator[Pass]:
     """Run a model a first time, under a guard, and yield a `Pass` that runs it again.
 
     The inputs are restored before each pass; at the end, everything that the first pass wrote to is restored.
     """
-    inventory, device = ready
     model = inventory.model
     fed = on_device(adapt_to_keras(model, inputs, options.training), device, views=not options.training)
     autocast = make_autocast(options.autocast, device)
