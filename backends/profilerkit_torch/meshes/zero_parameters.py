@@ -43,29 +43,28 @@ class PartitionedParameters(StepScheme):
         self._group = group
 
     def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
-        """Note in a rehearsal the order in which layers need weights, and free all weights except small ones."""
-        self._plan = make_plan(model, dist.get_world_size(self._group), rehearse)
-        for weight in self._plan.by_parameter.values():
+        """Note in a rehearsal the order in which layers need weights, and free all weights except small ones.
+
+        The optimizer updates the parts themselves in float32, or float32 copies of them.
+        """
+        self._plan = plan = make_plan(model, dist.get_world_size(self._group), rehearse)
+        for weight in plan.by_parameter.values():
             weight.parameter.grad = None
             weight.is_whole = weight.is_small
             if not weight.is_whole:
                 weight.resize(0)
-        self._describe()
+        parts = [weight.partition for weight in plan.trainable]
+        partition = describe_partition(sum(part.numel() for part in parts))
+        self.optimizer_share = OptimizerShare(
+            (partition,),
+            copy_bytes=0 if plan.dtype == torch.float32 else partition.bytes,
+            update_bytes=min(partition.bytes, _UPDATED_ELEMENTS * MASTER_BYTES),
+        )
+        self.gradient_bytes = count_bytes(parts)
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
         """Begin a pass at the first layer."""
         self._gathers.begin_pass()
-
-    def _describe(self) -> None:
-        """Set the share that the optimizer updates: the parts themselves in float32, or float32 copies of them."""
-        parts = [weight.partition for weight in self._plan.trainable]
-        partition = describe_partition(sum(part.numel() for part in parts))
-        self.optimizer_share = OptimizerShare(
-            (partition,),
-            copy_bytes=0 if self._plan.dtype == torch.float32 else partition.bytes,
-            update_bytes=min(partition.bytes, _UPDATED_ELEMENTS * MASTER_BYTES),
-        )
-        self.gradient_bytes = count_bytes(parts)
 
     def find_share(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the rank's part of a weight; buffers are whole."""

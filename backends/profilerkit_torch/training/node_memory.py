@@ -80,18 +80,15 @@ class NodeMemory:
 
     def begin_operator(self, node: Any, func: Any, args: Any) -> Any:
         """Note an operator of a node, and return the operator of a real run: in place if torch writes so there."""
-        self._begin_node(read_node_number(node))
+        number = read_node_number(node)
+        if number != self._number:  # the node begins
+            self._number, self._first_operator = number, len(self._operators)
+            self._alive_before, self.most_alive = self._live.total, None
         if self.most_alive is None:
             self.most_alive = self._find_limit(node, func, args)
         if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
             return _INTO_ZEROS[func]
         return _ADD_IN_PLACE if func is _ADD and self._adds_in_place(node, args) else func
-
-    def _begin_node(self, number: int) -> None:
-        """Note a node that begins; nothing for the node that runs already."""
-        if number != self._number:
-            self._number, self._first_operator = number, len(self._operators)
-            self._alive_before, self.most_alive = self._live.total, None
 
     def _find_limit(self, node: Any, func: Any, args: Any) -> int | None:
         """Return the bytes that may be alive while a node runs, by one of its operators; None if all count."""
