@@ -7,7 +7,7 @@ A count may have both ends. A loop that is counted once may also run never or mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -158,50 +158,37 @@ def compute_spread(choices: Iterable[Choice], column: str, is_inside: IsInside) 
 
     ``column`` is one of `WORK`. Choices are independent of each other, so that their ends add up.
     """
+    index = WORK.index(column)
     below = above = 0
     for choice in choices:
-        sides = [_measure_side(branch, column, is_inside) for branch in choice.branches]
-        is_open = choice.decides_more and any(side.most for side in sides)
-        if is_open or not all(side.has_ends for side in sides):
+        sides = []  # the work of each branch: at least, as it is counted, and at most
+        for branch in choice.branches:
+            counted = sum(work[index] for path, work in branch.work.items() if is_inside(path))
+            inner = compute_spread(branch.choices, column, is_inside)
+            if inner.below is None or inner.above is None:
+                return WorkSpread(None, None)
+            sides.append((counted - inner.below, counted, counted + inner.above))
+        _, counted, _ = sides[choice.counted]
+        most = max(most for _, _, most in sides)
+        if choice.decides_more and most:
             return WorkSpread(None, None)
-        counted = sides[choice.counted].counted
-        below += counted - min(side.least for side in sides)
-        above += max(side.most for side in sides) - counted
+        below += counted - min(least for least, _, _ in sides)
+        above += most - counted
     return WorkSpread(below, above)
-
-
-class _Side(NamedTuple):
-    """The work of a branch as it is counted, at least and at most, and whether the last two are known."""
-
-    counted: int
-    least: int
-    most: int
-    has_ends: bool
-
-
-def _measure_side(branch: Branch, column: str, is_inside: IsInside) -> _Side:
-    """Return the work of a branch inside some layers, with the choices inside it."""
-    index = WORK.index(column)
-    counted = sum(work[index] for path, work in branch.work.items() if is_inside(path))
-    below, above = compute_spread(branch.choices, column, is_inside)
-    has_ends = below is not None and above is not None
-    return _Side(counted, counted - (below or 0), counted + (above or 0), has_ends)
 
 
 def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
     """Return the choices without the work of layers that are left out."""
     return tuple(
-        Choice(
-            tuple(
+        replace(
+            choice,
+            branches=tuple(
                 Branch(
                     {path: work for path, work in branch.work.items() if path not in gone},
                     without(branch.choices, gone),
                 )
                 for branch in choice.branches
             ),
-            choice.counted,
-            choice.reason,
-            choice.decides_more,
         )
         for choice in choices
     )

@@ -47,7 +47,7 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
     yield from _check_kinds("layers", trace.layers, LayerRecord)
     yield from _check_kinds("operators", trace.operators, OpRecord)
     yield from _check_kinds("memory", (trace.memory,), MemoryTimeline)
-    yield from _check_failure(trace)
+    yield from _check_facts(trace)
     layers = {layer.path: layer for layer in trace.layers}
     yield from _check_paths(trace.layers, layers)
     for layer in trace.layers:
@@ -56,7 +56,6 @@ def _find_faults(trace: ModelTrace) -> Iterator[_Fault]:
     for index, op in enumerate(trace.operators):
         yield from _check_operator(op, index, layers)
     yield from _check_memory(trace.memory, trace.operators)
-    yield from _check_facts(trace)
 
 
 def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fault]:
@@ -65,13 +64,19 @@ def _check_kinds(field: str, records: Sequence[Any], kind: type) -> Iterator[_Fa
             yield _Fault("", f"{field} has {shown(record)} at index {index}, which is no {kind.__name__}")
 
 
-def _check_failure(trace: ModelTrace) -> Iterator[_Fault]:
-    if trace.failure is None:
-        return
-    if not isinstance(trace.failure, Exception):
+def _check_facts(trace: ModelTrace) -> Iterator[_Fault]:
+    if trace.failure is not None and not isinstance(trace.failure, Exception):
         yield _Fault("", f"failure is {shown(trace.failure)}: give the exception, or None")
-    if trace.operators:
+    if trace.failure is not None and trace.operators:
         yield _Fault("", f"there are a failure and {len(trace.operators)} operators: a pass that failed has none")
+    if trace.operator_macs is not None and not _is_count(trace.operator_macs):
+        yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
+    if trace.peak_spread is not None and not isinstance(trace.peak_spread, PeakSpread):
+        yield _Fault("", f"peak_spread is {shown(trace.peak_spread)}: give a PeakSpread, or None")
+    for field, calls in (("uncounted", trace.uncounted), ("unsized", trace.memory.unsized)):
+        for name, number in calls.items():
+            if not (_is_count(number) and number):
+                yield _Fault("", f"{field} has {shown(number)} calls of {name}: give how many there are, from 1")
 
 
 def _check_paths(layers: Sequence[LayerRecord], by_path: Mapping[str, LayerRecord]) -> Iterator[_Fault]:
@@ -138,17 +143,6 @@ def _check_memory(memory: MemoryTimeline, operators: Sequence[OpRecord]) -> Iter
     if not _are_counts(memory.live_bytes):
         for size, op in zip(memory.live_bytes, operators, strict=True):
             yield from _check_counts(op.layer, {"live_bytes": size}, f"after the operator {op.operator}")
-
-
-def _check_facts(trace: ModelTrace) -> Iterator[_Fault]:
-    if trace.operator_macs is not None and not _is_count(trace.operator_macs):
-        yield _Fault("", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None")
-    if trace.peak_spread is not None and not isinstance(trace.peak_spread, PeakSpread):
-        yield _Fault("", f"peak_spread is {shown(trace.peak_spread)}: give a PeakSpread, or None")
-    for field, calls in (("uncounted", trace.uncounted), ("unsized", trace.memory.unsized)):
-        for name, number in calls.items():
-            if not (_is_count(number) and number):
-                yield _Fault("", f"{field} has {shown(number)} calls of {name}: give how many there are, from 1")
 
 
 def _check_counts(path: str, numbers: Mapping[str, Any], where: str) -> Iterator[_Fault]:
