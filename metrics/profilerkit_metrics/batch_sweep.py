@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from traceback import clear_frames
 from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import InputError, JointFunction, Measurement, Metric, NotOfferedError, Profiler, TracingError
 from profilerkit.arguments.checks import BATCH_SIZES, Check
 from profilerkit.backend import Backend, RunOptions
-from profilerkit.error_text import error_line, list_causes
+from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.piping.function import Keys
-from profilerkit.piping.outcome import Outcome, qualify
+from profilerkit.piping.outcome import Failure, Outcome, qualify
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.measurement import divide
@@ -113,10 +112,10 @@ class ComputeBatchSweep(JointFunction):
         """Return the sweeps of several models: at each size they are measured in turn."""
         sizes = BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"])
         measured = {size: _try_size(size, calls) for size in sizes}
-        failures = {size: rows for size, rows in measured.items() if isinstance(rows, Exception)}
+        failures = {size: rows.error for size, rows in measured.items() if isinstance(rows, Failure)}
         if len(failures) == len(sizes):
             raise failures[sizes[0]]
-        tables = zip(*(rows for rows in measured.values() if not isinstance(rows, Exception)), strict=True)
+        tables = zip(*(rows for rows in measured.values() if not isinstance(rows, Failure)), strict=True)
         return [_describe(table, sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]
 
 
@@ -137,7 +136,7 @@ class _Row(NamedTuple):
         }
 
 
-def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] | Exception:
+def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] | Failure:
     """Return the rows of all models at a size, or the error of one of them: the other sizes are fine.
 
     Raises errors that are no different at another size.
@@ -147,9 +146,7 @@ def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] |
     except (InputError, NotOfferedError, TracingError, WithoutValuesError):
         raise
     except Exception as error:  # out of memory, most often
-        for cause in list_causes(error, implicit=False):  # an error that the caller handles is none of ours
-            clear_frames(cause.__traceback__)  # their variables hold the memory of this size
-        return error
+        return Failure(error)
 
 
 def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from traceback import clear_frames
 from typing import Any
 
+from ..error_text import list_causes
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS, Bounds
@@ -84,9 +86,17 @@ def qualify(value: Any, missing: Iterable[str] = (), notes: Iterable[str] = ()) 
 
 @dataclass(frozen=True)
 class Failure:
-    """Return this from a function for one of its keys that failed, if the other keys have values: the error."""
+    """Return this from a function for one of its keys that failed, if the other keys have values: the error.
+
+    The error is kept. The variables of the frames that raised it are not: they may hold memory that what is computed
+    next needs.
+    """
 
     error: Exception
+
+    def __post_init__(self) -> None:
+        for cause in list_causes(self.error, implicit=False):  # an error that the caller handles is none of ours
+            clear_frames(cause.__traceback__)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,8 +21,9 @@ from profilerkit import (
     ProfilerFunction,
     Unavailable,
     UnknownStatusError,
+    profile,
 )
-from profilerkit.testing import FakeModel
+from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
 from profilerkit.trace.bounds import Bounds
 from profilerkit_metrics import ComputeComplexity
 
@@ -416,3 +418,26 @@ def test_what_is_computed_is_never_changed(model: FakeModel, make_profiler: Make
     profiler.compute_status("value", factor=2)
     assert before.value == 0
     assert profiler.status_get("value") == 1
+
+
+def test_a_metric_that_fails_holds_no_memory_while_others_are_computed() -> None:
+    """Its error is kept with its traceback; the variables in there would keep the tensors of the pass alive."""
+    tensors: list[weakref.ref[FakeClock]] = []
+
+    class HoldsTensors(FakeBackend):
+        def run(self, *arguments: Any) -> Any:
+            assert [tensor() for tensor in tensors] == [None] * len(tensors), "of the metrics before"
+            tensor = FakeClock()
+            tensors.append(weakref.ref(tensor))
+            raise MemoryError("out of memory")
+
+    report = profile(
+        FakeModel([FakeLayer("layer", macs=10)]),
+        FakeTensor((1, 3)),
+        backend=HoldsTensors(),
+        metrics=["execution_time", "training_time"],
+        num_iters=3,
+    )
+    assert len(tensors) == 2
+    for name in ("execution_time", "training_time"):
+        assert report.status(name).missing == ("MemoryError: out of memory",)
