@@ -157,15 +157,10 @@ class CallCounter:
         chain = [ROOT]
         for depth, (path, number) in enumerate(around):
             is_open = is_open and depth < len(self._last) and self._last[depth].path == path
-            if not is_open:
-                self._count(path, operator, is_numbered=bool(number))
+            if path not in self._calls:
+                self._calls[path] = 0
+                self._first_operators[path] = operator
+            elif not (is_open or number) and self._first_operators[path] == operator:  # a number tells the call itself
+                self._calls[path] += 1
             chain.append(Scope(path, number or self._calls[path]))
         return tuple(chain)
-
-    def _count(self, path: str, operator: str, *, is_numbered: bool) -> None:
-        """Count that a layer is entered by an operator; its number, where it has one, tells the call."""
-        if path not in self._calls:
-            self._calls[path] = 0
-            self._first_operators[path] = operator
-        elif self._first_operators[path] == operator and not is_numbered:
-            self._calls[path] += 1
