@@ -30,8 +30,8 @@ from .page_records import PageData
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "elements", "frame", "address", "tree", "rows", "filter", "axes", "points", "download", "widths"),
-    *("table", "tables", "facts", "layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline"),
+    *("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "download", "widths"),
+    *("table", "tables", "facts", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline"),
     *("latency", "compare", "app"),
 )
 

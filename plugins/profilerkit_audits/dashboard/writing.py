@@ -31,7 +31,7 @@ __all__ = ["Output", "render", "write"]
 
 #: Scripts that this page shares with the report's page, and scripts of this page alone, in the order in which they
 #: build on each other.
-_SHARED = ("format", "elements", "frame", "address", "tree", "rows", "filter", "axes", "points", "widths", "table")
+_SHARED = ("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "widths", "table")
 _SCRIPTS = ("models", "scatter", "history", "model", "app")
 #: A share of all cores that others may take before the page says that the machine was busy.
 _QUIET = 0.05
