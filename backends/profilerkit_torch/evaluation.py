@@ -86,7 +86,8 @@ def _run_batches(model: nn.Module, reader: BatchReader, device: torch.device) ->
         placed_inputs = adapt_to_keras(model, inputs.map(lambda leaf: _move(leaf, device)))
         placed_target = map_leaves(target, lambda leaf: _move(leaf, device))
         output = model(*placed_inputs.args, **placed_inputs.kwargs)
-        class_axis = _find_class_axis(output, has_classes_last=is_keras(model))
+        has_places = isinstance(output, torch.Tensor) and output.dim() > 2
+        class_axis = 1 if has_places and not is_keras(model) else -1  # where each class has a score
         yield ScoredBatch(
             output=output,
             target=placed_target,
@@ -99,12 +100,6 @@ def _run_batches(model: nn.Module, reader: BatchReader, device: torch.device) ->
 
 def _move(value: Any, device: torch.device) -> Any:
     return value.to(device) if isinstance(value, torch.Tensor) else value
-
-
-def _find_class_axis(output: Any, *, has_classes_last: bool) -> int:
-    """Return the axis of a model's output that has one score for each class; -1 for the last one."""
-    has_places = isinstance(output, torch.Tensor) and output.dim() > 2
-    return 1 if has_places and not has_classes_last else -1
 
 
 def _read_scores(output: Any, *, class_axis: int) -> Any:

@@ -126,10 +126,6 @@ def _find_packed_name(tensors: Mapping[str, torch.Tensor | None], elements: int)
     return None
 
 
-def _is_integer(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
-
-
 def _count_matrix(module: nn.Module) -> int:
     """Return the elements of the matrix that a linear layer stands for; 0 for a layer without such sizes."""
     for names in _SIZE_NAMES:
@@ -162,7 +158,8 @@ def is_package(value: Any) -> bool:
 def unpack(package: torch.ScriptObject) -> list[torch.Tensor]:
     """Return the weights and biases that are in a package."""
     # The integers among them are strides and paddings, which convolutions pack with their weights.
-    return [tensor for tensor in _read_state(package) if not _is_integer(tensor)]
+    tensors = _read_state(package)
+    return [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized]
 
 
 def _read_state(value: torch.ScriptObject) -> Iterator[torch.Tensor]:

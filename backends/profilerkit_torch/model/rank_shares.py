@@ -45,7 +45,9 @@ def rank_share(inventory: Inventory) -> RankShare | None:
     if not is_in_group():
         return None  # a leftover of a group of processes that is gone
     flats = [flat for _, flat in list_flattened(modules)]
-    shares = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
+    in_flats = [(sum(list_sizes_in_shard(flat)), flat.element_size()) for flat in flats]
+    shares = [_Share(elements, elements * size) for elements, size in in_flats]
+    shares += _measure_others(modules, flats)
     return RankShare(
         torch.distributed.get_rank(),
         torch.distributed.get_world_size(),
@@ -71,12 +73,6 @@ def count_bucket_bytes(model: nn.Module) -> int:
         for name, parameter in wrapper.module.named_parameters()
         if parameter.requires_grad and name not in wrapper.parameters_to_ignore
     )
-
-
-def _measure_flat(flat: Any) -> _Share:
-    """Return the share of this process in parameters that FullyShardedDataParallel has joined to one."""
-    elements = sum(list_sizes_in_shard(flat))
-    return _Share(elements, elements * flat.element_size())
 
 
 def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Iterator[_Share]:

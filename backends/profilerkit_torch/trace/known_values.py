@@ -123,30 +123,23 @@ class KnownValues:
         """Repeat an in-place operator on the concrete tensors.
 
         If no target has a concrete tensor or is real, its values are unknown, and nothing is done. Otherwise the
-        operator runs on the concrete tensors; if it cannot, all targets lose their values.
+        operator runs on the concrete tensors; if it cannot, all targets lose their values, with all that shares their
+        storage.
         """
         targets = list(written_by(func, args, kwargs))
         for target in targets:
-            self._prepare_write(target)
+            if self.stands_in(target) and not target.is_floating_point():
+                stand_in = self.originals.find_by_storage(storage_key(target))  # itself, or another one like ``x.data``
+                if stand_in is not None:
+                    self._make_concrete(stand_in)
         if all(self.stands_in(target) and storage_key(target) not in self.concrete.storages for target in targets):
             return
         if not find_nature(func).has_values or self.run_on_values(func, args, kwargs) is None:
             for target in targets:
-                self._forget_values(target)
-
-    def _prepare_write(self, target: torch.Tensor) -> None:
-        """Make the concrete tensor that an operator is about to write to, also through another one like ``x.data``."""
-        if self.stands_in(target) and not target.is_floating_point():
-            stand_in = self.originals.find_by_storage(storage_key(target))
-            if stand_in is not None:
-                self._make_concrete(stand_in)
-
-    def _forget_values(self, tensor: torch.Tensor) -> None:
-        """Forget the values of all that shares storage with a tensor, which was written to."""
-        if self.stands_in(tensor):
-            self.concrete.remove_storage(storage_key(tensor))
-        else:
-            self._overwritten.add(storage_key(tensor))
+                if self.stands_in(target):
+                    self.concrete.remove_storage(storage_key(target))
+                else:
+                    self._overwritten.add(storage_key(target))
 
     def run_on_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return the result of an operator for the values of its tensors; None if some are unknown or too many."""

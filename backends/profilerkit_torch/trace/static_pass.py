@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -44,6 +44,7 @@ _FORMATTED = (
     "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
     "may be something else in a run"
 )
+_LAZY = "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
 _REPLACED = "{count:,} bytes of weights that the model replaces, counted until the end of this real run"
 
 
@@ -208,22 +209,19 @@ class RecordedPass:
         spread: PeakSpread | None,
     ) -> ModelTrace:
         weights = distinct([weight for record in records for weight in (*record.parameters, *record.buffers)])
+        lazy = (_LAZY,) if self._is_lazy else ()
+        unlisted = note_unlisted(recorder.layers.unlisted_types)
         return ModelTrace(
             layers=records,
             operators=tuple(recorder.operators),
             memory=recorder.timeline(sum([weight.bytes for weight in weights]) + alive.of_model, alive.of_inputs),
             uncounted={**recorder.uncounted, **recorder.layers.in_other_threads.counts},
             method=self.stand_ins.method,
-            notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
+            notes=(*lazy, *unlisted, *self._kind.notes(), *recorder.notes),
             choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,
             peak_spread=spread,
         )
-
-    def _list_notes(self, unlisted_types: Iterable[str]) -> Iterator[str]:
-        if self._is_lazy:
-            yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
-        yield from note_unlisted(unlisted_types)
 
 
 @contextmanager

@@ -56,16 +56,11 @@ def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Invent
         steps, step_in_child = _note_all(inventory, tensor_values=tensor_values)
         watched = watch_parameters(inventory) if tensor_values else nullcontext()
         with restored(*steps, in_child=step_in_child), watched:
-            if tensor_values:
-                _take_gradients(inventory)
+            # A pass that computes gradients itself would add to them in place.
+            for parameter in inventory.parameters if tensor_values else ():
+                if parameter.grad is not None:
+                    parameter.grad = None
             yield
-
-
-def _take_gradients(inventory: Inventory) -> None:
-    """Take the gradients off the parameters: a pass that computes gradients itself would add to them in place."""
-    for parameter in inventory.parameters:
-        if parameter.grad is not None:
-            parameter.grad = None
 
 
 def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step], Step]:
@@ -126,16 +121,13 @@ def watch_parameters(
     finally:
         written = [parameter for parameter, version in versions if count_writes(parameter.tensor) != version]
         if written:
-            _warn_of_writes([f"{path}.{name}" if path else name for path, name in inventory.find_paths(written)])
-
-
-def _warn_of_writes(names: list[str]) -> None:
-    warnings.warn(
-        f"the code that was run changed the parameters {', '.join(names[:5])} in place; profilerkit cannot undo that, "
-        "the code should not do it",
-        ModelChangedWarning,
-        stacklevel=find_stack_level(),
-    )
+            names = [f"{path}.{name}" if path else name for path, name in inventory.find_paths(written[:5])]
+            warnings.warn(
+                f"the code that was run changed the parameters {', '.join(names)} in place; profilerkit cannot undo "
+                "that, the code should not do it",
+                ModelChangedWarning,
+                stacklevel=find_stack_level(),
+            )
 
 
 # Other tensors in the places of a model's own: on another device, without values, or of another graph -----------------

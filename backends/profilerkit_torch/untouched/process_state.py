@@ -96,15 +96,10 @@ def _note_hooks() -> Step:
 
     def restore() -> None:
         for_each(refill, hooks)
-        while read_top() != saving and read_top() is not None:
-            _pop_saved_tensors_hooks()
+        while read_top() != saving and read_top() is not None:  # the end of any block of them takes the top ones away
+            torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value).__exit__()
 
     return restore
-
-
-def _pop_saved_tensors_hooks() -> None:
-    """Take the top ones away, as the end of any block of them does."""
-    torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value).__exit__()
 
 
 # Settings: how each is read and written, and put back -----------------------------------------------------------------
@@ -188,16 +183,6 @@ def _set_autocast_depth(depth: int) -> None:
             torch.clear_autocast_cache()
 
 
-def _is_deterministic() -> tuple[bool, bool]:
-    """Return whether torch refuses operators that are not deterministic, and whether it warns of them alone."""
-    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-
-
-def _detects_anomalies() -> tuple[bool, bool]:
-    """Return whether autograd looks for errors, and whether for NaN too."""
-    return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-
-
 def _make_precisions() -> Iterator[_Setting]:
     """Yield the precision of float32 for operators of each library, where torch has that."""
     if get_precision is None or set_precision is None:
@@ -242,10 +227,16 @@ _OF_PROCESS: tuple[_Setting, ...] = (
     _Setting(torch.get_default_dtype, torch.set_default_dtype),
     _Setting(torch.get_num_threads, torch.set_num_threads),
     _Setting(torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled),
-    _Setting(_is_deterministic, lambda value: torch.use_deterministic_algorithms(value[0], warn_only=value[1])),
+    _Setting(
+        lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        lambda value: torch.use_deterministic_algorithms(value[0], warn_only=value[1]),
+    ),
     _make_attribute(deterministic, "fill_uninitialized_memory"),
     _Setting(torch.is_warn_always_enabled, torch.set_warn_always),
-    _Setting(_detects_anomalies, lambda value: torch.set_anomaly_enabled(*value)),
+    _Setting(
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        lambda value: torch.set_anomaly_enabled(*value),
+    ),
     *(_Setting(read, write) for read, write in list_settings()),
     _make_attribute(torch.backends.cudnn, "benchmark_limit"),
     _Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
