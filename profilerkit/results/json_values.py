@@ -36,7 +36,7 @@ T = TypeVar("T")
 _Seconds: TypeAlias = float | None
 #: A call of a layer: the fields of `CallTime`.
 _Call: TypeAlias = tuple[int, int, _Seconds, _Seconds, _Seconds, _Seconds]
-_Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0)]
+_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | Annotated[float, msgspec.Meta(ge=0)]
 
 #: The types of values that JSON has itself.
 _AS_THEY_ARE = frozenset({bool, int, str, type(None)})
@@ -47,8 +47,8 @@ class _SweepRow(TypedDict):
 
     batch_size: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
     execution_time: Measurement
-    throughput: int | float
-    memory_footprint: _Bytes | None
+    throughput: _Number
+    memory_footprint: _Number | None
     is_knee: bool
 
 

@@ -184,6 +184,16 @@ def test_a_wrong_cell_of_the_times_of_operators_is_said(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("column", ["throughput", "memory_footprint"])
+def test_a_number_beyond_floats_in_a_sweep_is_said(column: str) -> None:
+    content = written(full_report())
+    place = next(index for index, status in enumerate(content["statuses"]) if status["key"] == "batch_sweep")
+    sweep = content["statuses"][place]["value"]["rows"]
+    rows = sweep["rows"] if isinstance(sweep, dict) else sweep
+    rows[1][column] = 10**400
+    assert f"statuses[{place}].value.rows[1].{column}: " in said(reseal(content))
+
+
 def test_a_file_that_was_changed_is_said(report: Report) -> None:
     content = written(report)
     content["statuses"][0]["value"] += 1
