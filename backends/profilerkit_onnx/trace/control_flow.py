@@ -1,26 +1,30 @@
-"""The walk over the operators that hold graphs: ``If`` here, ``Loop`` in `loops` and ``Scan`` in `scans`.
+"""The walk over the operators that hold graphs: ``If`` and ``Scan`` here, ``Loop`` in `loops`.
 
-If constants or the given inputs choose the branch of an ``If``, only this branch is counted; otherwise the most
-expensive branch, which makes an upper bound.
+- If constants or the given inputs choose the branch of an ``If``, only this branch is counted; otherwise the most
+  expensive branch, which makes an upper bound.
+- The body of a ``Scan`` runs once for each slice of its inputs. If the number of slices is not known, one turn is
+  counted, and the operator is named as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from onnx import GraphProto
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from profilerkit.backend_kit.graph_branches import count_first
+from profilerkit.backend_kit.graph_work import Executed
 
-from ..model.nodes import name_node
-from .bodies import find_graph, hold_reads, require_inputs, walk_body
+from ..model.nodes import name_node, read_attributes
+from ..model.types import tensor_type
+from .bodies import find_graph, hold_reads, leave_turn, require_inputs, stack_turns, walk_body
 from .loops import walk_loop
-from .scans import walk_scan
-from .values import Value
+from .values import TurnNumber, TurnPart, UnfitError, Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS"]
 
+#: The first operator set whose ``Scan`` is read.
+_FIRST_SCAN = 9
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
 
 
@@ -31,25 +35,84 @@ def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
     condition = visit.inputs[0]
     if condition is None or condition.array is None:
         return _walk_both(walk, visit)
-    taken = walk_body(walk, visit, _find_branch(visit, "then_branch" if condition.is_true else "else_branch"))
+    branch = "then_branch" if condition.is_true else "else_branch"
+    taken = walk_body(walk, visit, find_graph(visit, branch, 0, len(visit.node.output)))
     walk.work.add(taken.work)
     walk.follows_inputs |= condition.from_inputs
     return [value.mark_from_inputs() if condition.from_inputs else value for value in taken.outputs]
 
 
-def _find_branch(visit: Visit, name: str) -> GraphProto:
-    return find_graph(visit, name, 0, len(visit.node.output))
-
-
 def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
     """Walk both branches, count the more expensive one, and return the known facts about the outputs of both."""
-    graphs = [_find_branch(visit, name) for name in ("then_branch", "else_branch")]
-    dearer, cheaper = (walk_body(walk, visit, graph) for graph in graphs)
-    if dearer.work.price < cheaper.work.price:
-        dearer, cheaper = cheaper, dearer
+    graphs = [find_graph(visit, name, 0, len(visit.node.output)) for name in ("then_branch", "else_branch")]
+    bodies = [walk_body(walk, visit, graph) for graph in graphs]
+    dearer, cheaper = sorted(bodies, key=lambda body: body.work.price, reverse=True)
     walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(visit.node))))
     return [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
 
 
+def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state and sliced values."""
+    if walk.declared.opsets.get("", _FIRST_SCAN) < _FIRST_SCAN:
+        raise UnfitError(
+            f"the Scan {name_node(visit.node)!r} of operator set 8 goes over samples of a batch, which is not read; "
+            f"export the model with operator set {_FIRST_SCAN} or newer"
+        )
+    attributes = read_attributes(visit.node.attribute)
+    slice_count = attributes.get("num_scan_inputs", 0)
+    require_inputs(visit, slice_count)
+    graph = find_graph(visit, "body", len(visit.inputs), len(visit.node.output))
+    state_count = len(visit.inputs) - slice_count
+    states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
+    hold_reads(walk, visit)
+    slices, length = _slice_all(walk, sequences, attributes)
+    first_states = [value and value.without_array() for value in states]
+    body = walk_body(walk, visit, graph, [*first_states, *slices], 1 if length is None else length)
+    results = body.outputs[state_count:]
+    stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
+    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
+    if length == 0:
+        walk.work.append(Executed("Scan", walk.node, (), stacked, visit.times))
+        return [*filter(None, states), *stacked]
+    walk.work.add_loop(body.work)
+    missing = "Scan of an unknown length" if length is None else ""
+    # The scan itself reads the results of its last turn, and makes the stacked values of all.
+    walk.work.append(Executed("Scan", walk.node, body.outputs, stacked, visit.times, missing=missing))
+    return [*map(leave_turn, body.outputs[:state_count]), *stacked]
+
+
+def _slice_all(
+    walk: Walk, sequences: Sequence[Value | None], attributes: Mapping[str, Any]
+) -> tuple[list[Value | None], int | None]:
+    """Return the slice of each sequence that a turn gets, and the number of slices; None if no shape is known."""
+    axes = attributes.get("scan_input_axes", [0] * len(sequences))
+    are_reversed = attributes.get("scan_input_directions", [0] * len(sequences))
+    sliced = [(value, axis) for value, axis in zip(sequences, axes, strict=False) if value is not None]
+    length = next((value.shape[axis] for value, axis in sliced if value.shape is not None), None)
+    number = None if length is None else TurnNumber(next(walk.numbers), length)
+    slices = [
+        value and _slice(walk, value, axis, number, bool(is_reversed))
+        for value, axis, is_reversed in zip(sequences, axes, are_reversed, strict=False)
+    ]
+    return slices, length
+
+
+def _slice(walk: Walk, value: Value, axis: int, number: TurnNumber | None, is_reversed: bool) -> Value:
+    """Return the part of a value that each turn gets: the same buffer, without one of the dimensions.
+
+    ``number`` is the number of the turn, if it is known how many there are.
+    """
+    sizes = None if value.shape is None else list(value.shape)
+    if sizes is not None:
+        del sizes[axis]
+    kind = tensor_type(value.element, sizes)
+    if number is None or not value.is_stored:
+        return Value(value.number, kind)
+    part = Value(next(walk.numbers), kind, is_stored=True)
+    index = number._replace(first=number.turns - 1, step=-1) if is_reversed else number
+    walk.origins[part.number] = TurnPart(value, axis, index)
+    return part
+
+
 #: The function that goes over each operator with graphs inside.
-HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": walk_loop, "Scan": walk_scan}
+HANDLERS: Mapping[str, Handler] = {"If": _walk_if, "Loop": walk_loop, "Scan": _walk_scan}

@@ -1,17 +1,22 @@
-"""The standard's definitions of operators, in the versions that a model uses."""
+"""The standard's definitions of operators; a node as a call with its defaults, and as the body that defines it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, NodeProto, defs
+from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, defs
 
-from ..model.nodes import read_attributes
+from profilerkit.costs import Shape
+
+from ..costs import NodeCall, Shapes
+from ..model.nodes import list_inner_graphs, name_operator, read_attributes
 from ..model.types import STANDARD
+from .values import Value
 
-__all__ = ["Definition", "find_definition"]
+__all__ = ["Definition", "describe_call", "fill_body", "find_body", "find_definition"]
 
 
 class Definition(NamedTuple):
@@ -46,3 +51,103 @@ def _read_definition(op: str, domain: str, version: int | None) -> Definition:
     schema: Any = defs.get_schema(op, domain) if version is None else defs.get_schema(op, version, domain)
     defaults = [entry.default_value for entry in schema.attributes.values() if entry.default_value.name]
     return Definition(schema, defaults, read_attributes(defaults))
+
+
+def describe_call(
+    node: NodeProto,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value] = (),
+    definition: Definition | None = None,
+) -> NodeCall:
+    """Return the call of a node; ``outputs`` are the known ones, ``definition`` has the default attributes."""
+    input_shapes, input_dtypes = _describe(inputs)
+    output_shapes, output_dtypes = _describe(outputs)
+    return NodeCall(
+        name_operator(node),
+        input_shapes,
+        output_shapes,
+        input_dtypes,
+        output_dtypes,
+        attributes=read_attributes(node.attribute),
+        defaults={} if definition is None else definition.default_values,
+        value=lambda index: None if (source := inputs[index]) is None else source.array,
+    )
+
+
+def _describe(values: Sequence[Value | None]) -> tuple[Shapes, tuple[str, ...]]:
+    """Return the shapes of values, and the names of their dtypes: empty for an input that is left out."""
+    shapes, dtypes = list[Shape | None](), list[str]()
+    for value in values:
+        shapes.append(None if value is None else value.shape)
+        dtypes.append("" if value is None else value.info.dtype or "unknown")
+    return Shapes(shapes), tuple(dtypes)
+
+
+# Bodies ---------------------------------------------------------------------------------------------------------------
+
+
+def find_body(
+    node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None, opsets: Mapping[str, int]
+) -> FunctionProto | None:
+    """Return the body by which the standard defines a node's operator; None if it does not define it by a body.
+
+    The standard may change a body in a later operator set. The latest body that the model's operator set has is used.
+    """
+    if definition is None:
+        return None
+    schema = definition.schema
+    is_made_for_node = schema.has_context_dependent_function
+    versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
+    newest = opsets.get("" if node.domain in STANDARD else node.domain, 1)
+    version = max((candidate for candidate in versions if candidate <= newest), default=None)
+    body = None if version is None else _read_body(node, inputs, schema, version)
+    if not body:
+        return None
+    function: FunctionProto = FunctionProto.FromString(body)
+    function.attribute_proto.extend(definition.defaults)
+    if node.domain in STANDARD and not any(entry.domain == "" for entry in function.opset_import):
+        function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
+    return function
+
+
+def _read_body(node: NodeProto, inputs: Sequence[Value | None], schema: Any, version: int) -> bytes | None:
+    """Return the body of an operator, serialized; None if it is not known.
+
+    Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
+    """
+    if not schema.has_context_dependent_function:
+        return bytes(schema.get_function_with_opset_version(version))
+    types = []
+    for value in inputs:
+        if value is not None and not value.is_typed:
+            return None
+        types.append(b"" if value is None else value.type.SerializeToString())
+    return bytes(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
+
+
+def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:
+    """Return the nodes of a function for the node that calls it: with its attributes, without inputs that it lacks.
+
+    ``left_out`` are the inputs of the function that the call does not give.
+    """
+    attributes = {attribute.name: attribute for attribute in (*function.attribute_proto, *node.attribute)}
+    return [_fill(item, attributes, left_out) for item in function.node]
+
+
+def _fill(node: NodeProto, attributes: Mapping[str, AttributeProto], left_out: set[str]) -> NodeProto:
+    """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
+    copy = deepcopy(node)
+    del copy.attribute[:]
+    for attribute in node.attribute:
+        source = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            copy.attribute.add().CopyFrom(source)
+            copy.attribute[-1].name = attribute.name
+    for index, name in enumerate(copy.input):
+        if name in left_out:
+            copy.input[index] = ""
+    for graph in list_inner_graphs(copy):
+        filled = [_fill(inner, attributes, left_out) for inner in graph.node]
+        del graph.node[:]
+        graph.node.extend(filled)
+    return copy

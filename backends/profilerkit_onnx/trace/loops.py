@@ -20,8 +20,7 @@ from profilerkit.backend_kit.loop_turns import Turns
 from ..model.nodes import name_node
 from ..model.types import tensor_type
 from .bodies import find_graph, hold_reads, leave_turn, require_inputs, stack_turns, walk_body
-from .counters import find_count
-from .turns import count_turns
+from .turns import count_turns, find_count
 from .values import TurnNumber, Value
 from .walk import Visit, Walk
 
@@ -158,11 +157,13 @@ class _Loop:
     def _mark_count(self, index: int, carried: Value | None, number: Value) -> Value | None:
         """Return a carried value; one that counts is stored, as the number of the turn is."""
         turn = self.walk.origins.get(number.number)
-        count = find_count(self.graph, index, self.begins[index], self.visit.values)
-        if carried is None or count is None or not isinstance(turn, TurnNumber):
+        if carried is None or not isinstance(turn, TurnNumber):
+            return carried
+        count = find_count(self.graph, index, self.begins[index], self.visit.values, turn)
+        if count is None:
             return carried
         value = Value(next(self.walk.numbers), carried.type, is_stored=True)
-        self.walk.origins[value.number] = turn._replace(first=count.first, step=count.step)
+        self.walk.origins[value.number] = count
         return value
 
     def count_work(self, turns: Turns, turn: _AnyTurn) -> Work:

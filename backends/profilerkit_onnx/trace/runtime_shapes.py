@@ -19,7 +19,7 @@ from ..costs import NodeCall
 from ..costs.matmul import turn
 from ..costs.registry import Shape, UnknownShapeError
 from ..model.types import dtype_name, tensor_type
-from .described_calls import describe_call
+from .definitions import describe_call
 from .values import Value
 
 __all__ = ["infer_for_runtime"]

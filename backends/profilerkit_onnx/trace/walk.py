@@ -21,11 +21,8 @@ from ..costs.recurrent import LENGTHS, RECURRENT
 from ..costs.registry import OPERATORS
 from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
-from .definitions import Definition, find_definition
-from .described_calls import describe_call
+from .definitions import Definition, describe_call, fill_body, find_body, find_definition
 from .folding import read_array
-from .function_bodies import fill_body, find_body
-from .masks import may_be_masked
 from .node_outputs import Declarations, make_outputs
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
@@ -37,6 +34,18 @@ Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 #: The declarations before a walk begins.
 _NOTHING = Declarations({}, {}, {}, {})
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
+#: The inputs of attention that are masks, lengths instead of a mask, or a bias, which may hide scores like a mask.
+_MASKS = {
+    "Attention": (3, 6),
+    "com.microsoft::Attention": (3, 5),
+    "com.microsoft::QAttention": (5,),
+    "com.microsoft::MultiHeadAttention": (4, 5),
+}
+#: Attention in which no query attends to a later key, whatever its attributes are.
+_ALWAYS_CAUSAL = ("com.microsoft::GroupQueryAttention",)
+#: The attributes by which other operators are causal, and the attributes of a window outside which scores are hidden;
+#: -1 is no window.
+_CAUSAL, _WINDOWS = ("is_causal", "unidirectional"), ("left_window_size", "right_window_size")
 
 
 class Visit(NamedTuple):
@@ -196,7 +205,7 @@ class Walk:
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         if visit.operator in RECURRENT and cost.flops:
             self._note_lengths(visit, cost)
-        is_masked = may_be_masked(visit.operator, node, inputs)
+        is_masked = _may_be_masked(visit.operator, node, inputs)
         self.work.append(
             Executed(visit.operator, self.node, read, made, visit.times, *cost, missing=missing, is_masked=is_masked)
         )
@@ -207,3 +216,17 @@ class Walk:
         if lengths is not None and lengths.array is None:
             all_work = Branch.of([(self.path, *cost)])
             self.work.choices.append(Choice((all_work, Branch({})), 0, _SHORTER.format(name_node(visit.node))))
+
+
+def _may_be_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]) -> bool:
+    """Return whether a node is attention with hidden scores, maybe: by a mask or bias that it reads, or by a rule."""
+    if operator in _ALWAYS_CAUSAL:
+        return True
+    positions = _MASKS.get(operator)
+    if positions is None:
+        return False
+    reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))
+    return reads_mask or any(
+        (attribute.name in _CAUSAL and attribute.i) or (attribute.name in _WINDOWS and attribute.i >= 0)
+        for attribute in node.attribute
+    )
