@@ -1,7 +1,8 @@
-"""Nodes: their names, their attributes, the graphs that they hold, and the order in which they run."""
+"""Nodes: names, attributes, the graphs that they hold, and the order in which they run."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,9 +16,11 @@ __all__ = [
     "list_nodes",
     "list_reads",
     "name_node",
+    "name_nodes",
     "name_operator",
     "order_nodes",
     "read_attributes",
+    "read_settings",
 ]
 
 #: The most nodes in functions that a walk visits, which takes some seconds: a file of a kilobyte reaches this number
@@ -25,6 +28,8 @@ __all__ = [
 MOST_NODES = 100_000
 #: The kinds of attributes that no formula has a use for.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
+#: Attributes of convolutions and poolings that tables of layers show.
+_SETTINGS = ("kernel_shape", "strides", "dilations", "group")
 
 
 def name_operator(node: NodeProto) -> str:
@@ -35,6 +40,26 @@ def name_operator(node: NodeProto) -> str:
 def name_node(node: NodeProto) -> str:
     """Return the name of a node in messages: its name, or its first output if it has none."""
     return node.name or node.output[0]
+
+
+def name_nodes(graph: GraphProto, numbers: Counter[str] | None = None) -> list[tuple[str, str]]:
+    """Return the name of a graph, and the id of each node in Model Explorer: its name, or "node".
+
+    A name that occurs before in the graph gets a number. ``numbers`` are the last ones of all graphs so far: they go on
+    from one graph inside another.
+    """
+    numbers = Counter() if numbers is None else numbers
+    graph_name = graph.name if graph.HasField("name") else "<main>"
+    ids: dict[str, None] = {}
+    for node in graph.node:
+        name = node_id = node.name or "node"
+        while node_id in ids:
+            numbers[name] += 1
+            node_id = f"{name}_{numbers[name]}"
+        ids[node_id] = None
+        for inner in list_inner_graphs(node):
+            name_nodes(inner, numbers)
+    return [(graph_name, node_id) for node_id in ids]
 
 
 def read_attributes(attributes: Iterable[AttributeProto]) -> dict[str, Any]:
@@ -51,6 +76,24 @@ def _decode(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return [_decode(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def read_settings(nodes: Iterable[NodeProto], paths: Sequence[str]) -> dict[str, str]:
+    """Return the settings of layers by their paths, as "kernel_shape=(3, 3), strides=(2, 2)".
+
+    ``paths`` has the layer of each node. A layer of several nodes with different settings has none here.
+    """
+    written: dict[str, set[str]] = {}
+    for node, path in zip(nodes, paths, strict=True):
+        settings = []
+        for attribute in node.attribute:
+            if attribute.name in _SETTINGS:
+                value = helper.get_attribute_value(attribute)
+                value = value if isinstance(value, (int, float, bytes)) else tuple(value)
+                settings.append(f"{attribute.name}={value!r}")
+        if settings:
+            written.setdefault(path, set()).add(", ".join(settings))
+    return {path: min(texts) for path, texts in written.items() if len(texts) == 1}
 
 
 def list_inner_graphs(node: NodeProto) -> list[GraphProto]:

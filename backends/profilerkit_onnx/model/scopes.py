@@ -1,7 +1,7 @@
 """Layers by the scopes of exporters: which layer of the source model each node comes from.
 
 torch's exporter writes paths and classes of the modules into the metadata of each node (`layer_metadata`), its older
-one the scopes into the names of the nodes alone (`scope_names`). A Keras model that tf2onnx has converted has the
+one the scopes into the names of the nodes alone: ``/block/conv/Conv``. A Keras model that tf2onnx has converted has the
 scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong to the model itself.
 
 So there are three ways to read the layers around each node. The next steps are nearly the same for all: the types of
@@ -10,20 +10,29 @@ the layers, and the call of each layer that a node is in: by `CallCounter`, or f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from onnx import ModelProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_layers import CONTAINER, CallCounter, Scopes, TypedOperator, is_path, name_types
+from profilerkit.backend_kit.named_layers import (
+    CONTAINER,
+    CallCounter,
+    Scopes,
+    TypedOperator,
+    is_path,
+    name_types,
+    nest_scopes,
+)
 from profilerkit.backend_kit.scoped_calls import ROOT, Scope
-from profilerkit.trace.layer_paths import walk_outwards
+from profilerkit.trace.layer_paths import add_outer, walk_outwards
 
 from ..costs.registry import OPERATORS
 from .layer_metadata import NodeLayers, read_layers
 from .nodes import list_inner_graphs
-from .scope_names import read_names
 
 __all__ = ["find_name", "find_scopes"]
 
@@ -50,7 +59,7 @@ def find_scopes(model: ModelProto) -> Scopes:
         around_nodes = find_keras_layers(nodes)
         chains = [(ROOT, *calls) for calls in around_nodes]
     else:
-        around_nodes = read_names(model)
+        around_nodes = _read_names(model)
         chains = _count_calls(nodes, around_nodes, in_metadata)
     return Scopes(chains, _derive_types(name, model, around_nodes))
 
@@ -124,3 +133,45 @@ def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
                 return kind
     name = find_keras_name(model.graph.node) if model.producer_name == _FROM_KERAS else ""
     return name or model.graph.name or type(model).__name__
+
+
+# Names by torch's older exporter (TorchScript) ------------------------------------------------------------------------
+
+
+def _read_names(model: ModelProto) -> list[tuple[Scope, ...]]:
+    """Return the layers in names such as ``/block/block.0/Conv``, and the number of the call of each layer.
+
+    The second call of a layer has a number behind its name, ``/block/convolution_1/Conv``. A layer of that name is told
+    from a second call of its sibling ``/block/convolution`` by the weights: the weights that the sibling reads, or
+    weights with the names of their layers. Without weights nothing tells: ``relu`` and ``relu_1`` are one layer.
+    """
+    paths = [list(nest_scopes(node.name.lstrip("/").split("/")[:-1])) for node in model.graph.node]
+    weights = _find_weights(model, paths)
+    named = add_outer(tensor.name.rpartition(".")[0] for tensor in model.graph.initializer)
+    calls = {path: _read_call(path, weights, named) for path in weights}
+    return [tuple([calls[path] for path in nested]) for nested in paths]
+
+
+def _find_weights(model: ModelProto, paths: Iterable[Sequence[str]]) -> Mapping[str, Set[str]]:
+    """Return the weights of two or more dimensions that the nodes inside each path read.
+
+    ``paths`` has the paths around each node. A weight that is read in several places may have a copy for each.
+    """
+    originals = {tensor.name: tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
+    weights: defaultdict[str, set[str]] = defaultdict(set)
+    for node, nested in zip(model.graph.node, paths, strict=True):
+        names = {originals[name] for name in node.input if name in originals}
+        if node.op_type == "Identity":
+            originals.update((node.output[0], name) for name in names)
+        for path in nested:
+            weights[path] |= names
+    return weights
+
+
+def _read_call(path: str, weights: Mapping[str, Set[str]], named: Container[str]) -> Scope:
+    """Return the call that a path stands for; ``named`` are the layers in the names of weights, and those around."""
+    numbered = re.fullmatch(r"(.+)_(\d+)", path)
+    if numbered is None or numbered[1] not in weights or path in named:
+        return Scope(path)
+    has_own_weights = weights[path] and weights[path].isdisjoint(weights[numbered[1]])
+    return Scope(path) if has_own_weights else Scope(numbered[1], int(numbered[2]))

@@ -12,8 +12,7 @@ from profilerkit.costs.numbers import is_float
 from .constants import Constant, Use
 from .nodes import list_nodes
 from .types import STANDARD
-from .weight_places import BUFFERS, PARAMETERS
-from .weights import NARROW
+from .weights import BUFFERS, NARROW, PARAMETERS
 
 __all__ = ["describe_uncounted"]
 

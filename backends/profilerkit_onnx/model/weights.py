@@ -10,7 +10,7 @@ because otherwise these nodes hold results of the exporter. Single numbers, such
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto
 
@@ -21,10 +21,73 @@ from profilerkit.trace.records import WeightRecord
 from .constants import Constant
 from .exported_module import ExportedModule, Role
 from .nodes import read_attributes
-from .weight_places import BUFFERS, PARAMETERS, is_read_at
 
-__all__ = ["NARROW", "has_weights_in_nodes", "list_weights"]
+__all__ = ["BUFFERS", "NARROW", "PARAMETERS", "list_weights"]
 
+#: The inputs of operators that are parameters whatever their dtype, by their places.
+PARAMETERS = {
+    "Conv": (1, 2),
+    "ConvTranspose": (1, 2),
+    "ConvInteger": (1,),
+    "DeformConv": (1, 3),
+    "DequantizeLinear": (0,),
+    "DynamicQuantizeLSTM": (1, 2, 3),
+    "DynamicQuantizeMatMul": (1, 4),
+    "GatherBlockQuantized": (0,),
+    "Gemm": (0, 1, 2),
+    "GRU": (1, 2, 3),
+    "LSTM": (1, 2, 3, 7),
+    "MatMul": (0, 1),
+    "MatMulInteger": (0, 1),
+    "MatMulBnb4": (1,),
+    "MatMulIntegerToFloat": (0, 1, 6),
+    "MatMulNBits": (1,),
+    "PRelu": (1,),
+    "QAttention": (1, 2),
+    "QGemm": (0, 3, 6),
+    "QLinearAdd": (0, 3),
+    "QLinearConv": (3, 8),
+    "QLinearMatMul": (0, 3),
+    "QLinearMul": (0, 3),
+    "QMoE": (2, 4, 5, 7, 8, 10),
+    "RNN": (1, 2, 3),
+}
+#: The inputs of operators that are values which the model keeps, or scales, but no parameters.
+BUFFERS = {
+    "Attention": (3, 4, 5),
+    "BatchNormalization": (3, 4),
+    "Clip": (1, 2),
+    "DequantizeLinear": (1, 2),
+    "DynamicQuantizeLSTM": (8, 9, 10, 11),
+    "DynamicQuantizeMatMul": (2, 3),
+    "GatherBlockQuantized": (2, 3),
+    "GroupQueryAttention": (7, 8, 12, 13),
+    "GRU": (4, 5),
+    "LSTM": (4, 5, 6),
+    "MatMulBnb4": (2,),
+    "MultiHeadAttention": (4, 5),
+    "MatMulIntegerToFloat": (2, 3, 4, 5),
+    "MatMulNBits": (2, 3),
+    "NonMaxSuppression": (3, 4),
+    "OneHot": (1, 2),
+    "Pad": (2,),
+    "QAttention": (3, 4, 6, 7),
+    "QGemm": (1, 2, 4, 5, 7, 8),
+    "QLinearAdd": (1, 2, 4, 5, 6, 7),
+    "QLinearConv": (1, 2, 4, 5, 6, 7),
+    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearReduceMean"), (1, 2, 3, 4)),
+    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), (1, 2, 3, 4)),
+    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QLinearMul": (1, 2, 4, 5, 6, 7),
+    "QLinearWhere": (2, 3, 5, 6, 7, 8),
+    "QMoE": (3, 6, 9, *range(11, 14), *range(15, 21)),
+    "QuantizeLinear": (1, 2),
+    "RNN": (4, 5),
+    "Resize": (1, 2, 3),
+    "RotaryEmbedding": (1, 2, 3),
+    "STFT": (2,),
+    "Upsample": (1,),
+}
 #: Dtypes of weights that are narrower than the numbers that they stand for, and the inputs where a constant of such a
 #: dtype is a parameter: a table whose rows are looked up and then scaled, or numbers that a cast and arithmetic scale.
 NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
@@ -42,7 +105,7 @@ def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[Place
     weights belong to the model. Packed weights have several numbers in an element: their record has no shape.
     """
     weights = []
-    nodes_are_weights, module = has_weights_in_nodes(constants), ExportedModule(model, constants)
+    nodes_are_weights, module = _has_weights_in_nodes(constants), ExportedModule(model, constants)
     for identity, constant in enumerate(constants):
         is_parameter = _is_parameter(constant, module, nodes_are_weights)
         if constant.shape.numel <= 1 and not is_parameter:
@@ -56,12 +119,12 @@ def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[Place
     return weights
 
 
-def has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
+def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
     """Return whether an exporter writes weights as ``Constant`` nodes, like PaddlePaddle's exporter: all of them."""
     has_weight = False
     for constant in constants:
         if constant.is_node:
-            has_weight = has_weight or is_read_at(constant, PARAMETERS)
+            has_weight = has_weight or _is_read_at(constant, PARAMETERS)
         elif constant.shape.numel > 1 and is_float(constant.dtype):
             return False
     return has_weight
@@ -75,16 +138,21 @@ def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights:
     role = module.tell_role(constant)
     if role is not None:
         return role is Role.PARAMETER
-    if is_read_at(constant, PARAMETERS):
+    if _is_read_at(constant, PARAMETERS):
         return True
     if not is_float(constant.dtype):
-        return constant.dtype in NARROW and constant.shape.numel > 1 and is_read_at(constant, _SCALED)
+        return constant.dtype in NARROW and constant.shape.numel > 1 and _is_read_at(constant, _SCALED)
     if not constant.shape or module.has_computed(constant):
         return False
     if constant.is_node and not nodes_are_weights and not _PARAMETER_NAME.fullmatch(constant.name):
         return False
     uses = constant.uses
     return not uses or any(use.input not in BUFFERS.get(use.node.op_type, ()) for use in uses)
+
+
+def _is_read_at(constant: Constant, places: Mapping[str, Sequence[int]]) -> bool:
+    """Return whether an operator reads a constant as an input at one of these places."""
+    return any(use.input in places.get(use.node.op_type, ()) for use in constant.uses)
 
 
 def _count_packed(constant: Constant) -> int | None:

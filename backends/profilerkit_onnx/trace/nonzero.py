@@ -8,21 +8,22 @@ if they are equal to their zero point.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from onnx import ModelProto
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.costs import Cost
 
-from .stored_elements import Read
+from ..model.zeros import count_nonzero
+from .stored_elements import Read, StoredElements
 from .tracing import trace_model
-from .values import Origin, Value
+from .values import Array, Origin, Value
 from .walk import Visit, Walk
-from .weight_elements import Elements, WeightCounter
 
 __all__ = ["trace_of_nonzero"]
 
@@ -76,7 +77,7 @@ def trace_of_nonzero(model: ModelProto, inputs: ModelInputs, read: Read) -> Mode
     damaged, and `NotOfferedError` for a weight that operators make which onnx's reference cannot compute.
     """
     origins: dict[int, Origin] = {}
-    counter = WeightCounter(read, origins)
+    counter = _WeightCounter(read, origins)
     trace = trace_model(model, inputs, partial(_NonzeroWalk, origins=origins, counter=counter))
     if counter.errors:
         raise counter.errors[0]
@@ -87,7 +88,7 @@ def trace_of_nonzero(model: ModelProto, inputs: ModelInputs, read: Read) -> Mode
 class _NonzeroWalk(Walk):
     """A walk that takes the work on zeros from each operator's cost."""
 
-    counter: WeightCounter
+    counter: _WeightCounter
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note the work of one node, without the multiply-accumulates of weights that are zero."""
@@ -104,7 +105,7 @@ class _NonzeroWalk(Walk):
         on_weights = _count_projections(visit, macs) if visit.operator in _PROJECTING else macs
         return macs - on_weights + on_weights * weights.nonzero // weights.total
 
-    def _count_weights(self, visit: Visit) -> Elements | None:
+    def _count_weights(self, visit: Visit) -> _Elements | None:
         """Return the elements of all weights of an operator; None if a zero point is not known before a run."""
         inputs = visit.inputs
         nonzero = total = 0
@@ -117,7 +118,7 @@ class _NonzeroWalk(Walk):
             elements = self.counter.count(weight, zero_point, _find_axis(visit, factor))
             nonzero += elements.nonzero
             total += elements.total
-        return Elements(nonzero, total)
+        return _Elements(nonzero, total)
 
 
 def _count_projections(visit: Visit, macs: int) -> int:
@@ -148,3 +149,86 @@ def _find_axis(visit: Visit, factor: _Factor) -> int:
         is_transposed = any(attribute.name == "transB" and attribute.i for attribute in visit.node.attribute)
         return 0 if is_transposed else factor.axis
     return factor.axis
+
+
+# The elements of weights ----------------------------------------------------------------------------------------------
+
+
+class _Elements(NamedTuple):
+    """How many elements of a weight are not zero, and how many it has; of a part of it in each turn, of all parts."""
+
+    nonzero: int
+    total: int
+
+
+class _WeightCounter:
+    """Counts the elements of weights that are not zero.
+
+    Args:
+        read: Returns the values of a tensor of the file.
+        origins: The origins of stored values, by their numbers.
+
+    Attributes:
+        errors: The errors that `count` raised. A trace takes any error for an error of the model; the caller of the
+            trace raises the first of these instead.
+    """
+
+    def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
+        self.errors: list[Exception] = []
+        self._read = read
+        self._stored = StoredElements(read, origins)
+        #: By the number of the weight, the number of its zero points, and the axis of the zero points.
+        self._elements: dict[tuple[int, int | None, int], _Elements] = {}
+
+    def is_weight(self, value: Value) -> bool:
+        """Return whether a value is a weight: it follows from tensors of the file."""
+        return value.is_stored and self._stored.hold_elements_of_file(value)
+
+    def count(self, weight: Value, zero_point: Value | None, axis: int) -> _Elements:
+        """Return the element counts of a weight; elements equal to the zero point along an axis count as zeros."""
+        key = weight.number, None if zero_point is None else zero_point.number, axis
+        if key not in self._elements:
+            try:
+                self._elements[key] = self._count_anew(weight, zero_point, axis)
+            except Exception as error:
+                self.errors.append(_explain(error, weight))
+                raise
+        return self._elements[key]
+
+    def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> _Elements:
+        sparse = self._stored.read_sparse(weight)
+        if zero_point is None and sparse is not None:  # not written out, as it may be large
+            return _Elements(count_nonzero(self._read(sparse.values)), math.prod(sparse.dims))
+        points = None if zero_point is None else next(self._stored.compute(zero_point))
+        nonzero = total = 0
+        for array in self._stored.compute(weight):
+            total += array.size
+            if points is None:
+                nonzero += count_nonzero(array)
+            else:
+                nonzero += int((array != _place_along(points, array.ndim, axis)).sum())
+        return _Elements(nonzero, total)
+
+
+def _explain(error: Exception, weight: Value) -> Exception:
+    """Return an error that names the weight that does not fit, in place of numpy's error; any other error as it is."""
+    if isinstance(error, InputError) or not isinstance(error, (IndexError, TypeError, ValueError)):
+        return error
+    return InputError(
+        f"a weight of the shape {tuple(weight.shape or ())} does not fit its zero points or indices: {error}; export "
+        "the model again"
+    )
+
+
+def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
+    """Return zero points in a shape that broadcasts with a weight: one for all, or a row of them along an axis.
+
+    Stacked matrices, as of MatMulInteger, may have a row for each matrix: (3, 5) becomes (3, 1, 5) for (3, 4, 5).
+    """
+    if zero.size == 1:
+        return zero.reshape(())
+    if zero.ndim == 1:
+        shape = [1] * dimensions
+        shape[axis] = zero.size
+        return zero.reshape(shape)
+    return zero if zero.ndim == dimensions else zero.reshape(zero.shape[0], 1, -1)

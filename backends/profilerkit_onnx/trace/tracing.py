@@ -22,9 +22,7 @@ from profilerkit.trace.records import LayerCall
 
 from ..model.constants import list_constants
 from ..model.declared_inputs import list_declared, name_sizes
-from ..model.layer_settings import read_settings
-from ..model.node_ids import name_nodes
-from ..model.nodes import list_nodes
+from ..model.nodes import list_nodes, name_nodes, read_settings
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
 from ..model.uncounted_weights import describe_uncounted
