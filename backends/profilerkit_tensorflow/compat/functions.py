@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from profilerkit.backend_kit.private_names import field, find
 
 #: Converts code with conditions on tensors as ``tf.function`` does. Without these such a model is not counted.
@@ -22,8 +20,8 @@ _FUNCTION_ARGUMENTS = {
     "experimental_attributes": field("_attributes"),
     "experimental_autograph_options": field("_experimental_autograph_options"),
 }
-#: Maps nested values, as deep as another structure. Without it arguments are handed to a twin as they are.
-_map_up_to: Any = find("tensorflow.python.util.nest.map_structure_up_to")
+#: The default values of a ``tf.function``'s parameters. Without it arguments are handed to a twin as they are.
+_DEFAULTS = field("_default_values")
 #: The traces of a ``tf.function``. Without it a function without inputs has the weights that its code leads to.
 _LIST_TRACES = field("_list_all_concrete_functions")
 
@@ -54,18 +52,11 @@ def make_twin(function: Any) -> Any:
 
 
 def convert_arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Return the arguments of a call with tensors where the ``input_signature`` of a ``tf.function`` has them."""
-    if not function.input_signature or _map_up_to is None:
+    """Return the arguments of a call, defaults too, as tensors where the ``input_signature`` of a function has them."""
+    if not function.input_signature or not hasattr(function, _DEFAULTS):
         return args, kwargs
-    bound = function.function_type.bind(*args, **kwargs)
-    specs = function.input_signature[: len(bound.args)]
-    converted = _map_up_to(specs, _convert_to_tensor, specs, bound.args[: len(specs)])
-    return (*converted, *bound.args[len(specs) :]), bound.kwargs
-
-
-def _convert_to_tensor(spec: Any, value: Any) -> Any:
-    is_to_convert = isinstance(spec, tf.TensorSpec) and not tf.is_tensor(value)
-    return tf.convert_to_tensor(value, spec.dtype) if is_to_convert else value
+    bound = function.function_type.bind_with_defaults(args, kwargs, getattr(function, _DEFAULTS))
+    return bound.args, bound.kwargs
 
 
 def list_traces(function: Any) -> list[Any] | None:

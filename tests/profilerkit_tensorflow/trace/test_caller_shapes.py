@@ -78,6 +78,25 @@ def test_a_signature_makes_tensors_of_arguments(call: Callable[[Any], Any], is_m
     assert (found.macs, found.flops) == (16, 2 * 16 + 4 + 4)
 
 
+def read_default(x: Any, scale: Any = 2) -> Any:
+    assert scale.dtype == tf.float32
+    return x @ ones(4, 4) * scale
+
+
+def read_keyword_default(x: Any, *, scale: Any = 2) -> Any:
+    assert scale.dtype == tf.float32
+    return x @ ones(4, 4) * scale
+
+
+@pytest.mark.parametrize("function", [read_default, read_keyword_default], ids=["by position", "by name alone"])
+@pytest.mark.parametrize("given", [{}, {"scale": 3}], ids=["its default", "a number"])
+def test_a_signature_makes_tensors_of_defaults(function: Callable[..., Any], given: dict[str, int]) -> None:
+    """A product of (1, 4) and (4, 4), and a multiplication of its 4 elements."""
+    signed = tf.function(function, input_signature=[tf.TensorSpec([None, 4]), tf.TensorSpec([])])
+    found = trace_complete(lambda x: x + signed(x, **given), ones(1, 4))
+    assert (found.macs, found.flops) == (16, 2 * 16 + 4 + 4)
+
+
 def test_saved_models_get_the_shapes_of_their_caller(tmp_path: Path) -> None:
     tf.saved_model.save(Open(), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
