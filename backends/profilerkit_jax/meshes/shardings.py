@@ -12,8 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from profilerkit import InputError, ModelInputs
 
-from ..model.array_trees import ArrayTree, name_path
-from ..model.arrays import make_struct
+from ..model.arrays import ArrayTree, make_struct, name_path
 from ..model.subject import Leaf
 
 __all__ = ["Shardings", "list_weight_shardings", "make_whole", "read_shardings"]
@@ -77,12 +76,8 @@ def _describe_whole(value: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct
         raise InputError(f"an input of shape {struct.shape} has the spec {sharding.spec}, which is of more dimensions")
     shape = list(struct.shape)
     for dimension, names in enumerate(sharding.spec):
-        shape[dimension] *= _count_shards(names, sizes)
+        shape[dimension] *= prod(sizes[name] for name in ((names,) if isinstance(names, str) else names or ()))
     return jax.ShapeDtypeStruct(tuple(shape), struct.dtype)
-
-
-def _count_shards(names: Any, sizes: Mapping[str, int]) -> int:
-    return prod(sizes[name] for name in ((names,) if isinstance(names, str) else names or ()))
 
 
 def _choose_specs(specs: Any, paths: Sequence[tuple[str, ...]], what: str) -> list[PartitionSpec]:

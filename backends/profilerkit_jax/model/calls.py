@@ -13,8 +13,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.python_state import note_python_state
 from profilerkit.process.restoring import restored
 
-from .array_trees import ArrayTree
-from .arrays import is_array, is_float, make_struct
+from .arrays import ArrayTree, is_array, is_float, make_struct
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["Function", "bind_call", "compile_function", "is_trained", "list_arrays", "make_forward", "make_step"]

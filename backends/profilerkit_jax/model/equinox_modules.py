@@ -11,8 +11,7 @@ import jax
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .array_trees import ArrayTree, list_items
-from .arrays import is_float
+from .arrays import ArrayTree, is_float, list_items
 from .marked_classes import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from .array_trees import ArrayTree
-from .arrays import is_float
+from .arrays import ArrayTree, is_float
 from .jax_model import JaxModel
 from .recognition import find_kind
 from .subject import Leaf, Pass, Subject

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from flax import linen
 
-from .array_trees import ArrayTree
+from .arrays import ArrayTree
 from .jax_model import JaxModel
 from .scope_names import Marks
 from .subject import UNMET, Leaf, Pass, Subject

@@ -11,7 +11,7 @@ from flax import nnx
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .array_trees import list_items
+from .arrays import list_items
 from .marked_classes import PATH, make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject
 

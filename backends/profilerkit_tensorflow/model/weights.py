@@ -10,14 +10,15 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_any_keras, is_layer_class
-from profilerkit.backend_kit.keras_layers import direct_layers
+from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers
+from profilerkit.backend_kit.keras_variables import lacks_weights
 
 from ..compat.saved_models import is_saved_model
 from ..untouched.held_state import HeldState, Visit
-from .kinds import TRACED_FUNCTIONS, name_own_weights
+from .kinds import TRACED_FUNCTIONS, is_function, list_layers, name_own_weights
 from .stored_variables import find_id, holds_random_state, identify, keras_variable_classes
 
-__all__ = ["ModelParts", "list_trainable_variables", "list_weights"]
+__all__ = ["ModelParts", "describe_unmade_weights", "list_trainable_variables", "list_weights"]
 
 #: Classes whose variables are no parameters, by their packages.
 _NO_PARAMETERS = {
@@ -79,6 +80,25 @@ def _read_weight_list(layer: Any, which: str) -> list[Any]:
         return list(getattr(layer, which))
     except ValueError:  # tf_keras raises it for a model that is not built
         return [variable for child in direct_layers(layer) for variable in _read_weight_list(child, which)]
+
+
+def describe_unmade_weights(model: Any) -> str:
+    """Return in words which Keras layers have no weights before the model's first call; empty if all have theirs."""
+    inside = {id(layer): layer for outer in _list_keras_layers(model) for layer in flat_layers(outer)}
+    names = [layer.name for layer in inside.values() if lacks_weights(layer)]
+    if not names:
+        return ""
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"the weights of {shown}, which the first call makes: give inputs or input_shape"
+
+
+def _list_keras_layers(model: Any) -> list[Any]:
+    """Return the Keras layers of a model: the model itself, layers inside a module, or layers that a function names."""
+    if is_any_keras(model):
+        return [model]
+    if is_function(model):
+        return ModelParts(model).layers
+    return [layer for _, layer in list_layers(model) if is_any_keras(layer)]
 
 
 class ModelParts(HeldState):

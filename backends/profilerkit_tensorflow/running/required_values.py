@@ -7,8 +7,7 @@ from typing import Any
 from profilerkit import BackendFailedError, ModelFailedError, ModelInputs, WithoutValuesError
 
 from ..model.kinds import is_unbuilt
-from ..model.unmade_weights import describe_unmade_weights
-from ..model.weights import list_weights
+from ..model.weights import describe_unmade_weights, list_weights
 from ..trace.building import build_symbolically
 from ..trace.tracing import trace_model
 from ..untouched.preservation import preserve

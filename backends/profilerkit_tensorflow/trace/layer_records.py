@@ -19,8 +19,7 @@ from ..compat.functions import list_traces
 from ..model.kinds import is_function, list_layers, list_own_states, name_own_weights, type_name
 from ..model.saved_packing import read_packing
 from ..model.stored_variables import count_bytes, count_elements, holds_random_state, identify
-from ..model.unmade_weights import describe_unmade_weights
-from ..model.weights import list_trainable_variables, list_weights
+from ..model.weights import describe_unmade_weights, list_trainable_variables, list_weights
 from .layers import LayerCalls
 
 __all__ = ["layer_records", "trace_layers_alone"]

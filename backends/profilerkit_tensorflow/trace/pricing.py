@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from profilerkit.trace.layer_operators import name_layer_operator
 
 from ..costs import OpCall, Shapes, UnknownShapeError, op_cost
 from .dilation import leave_out_padding
-from .einsum_gradients import EinsumGradients
 from .folding import Folding
 from .graph_access import read_attribute, skip_operators
-from .ownership import LayerCost
+from .ownership import LayerCost, is_gradient_name
 from .values import Executed, Scope, Value
 
 __all__ = [
@@ -32,7 +31,7 @@ class OperatorPrices:
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
-        self._einsums = EinsumGradients()
+        self._einsums = _EinsumGradients()
 
     def write_cost(
         self, done: Executed, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope
@@ -116,3 +115,39 @@ def count_as_product(multiplied: Executed, summed: Executed) -> None:
     """Make a multiplication and the sum over it one product, which has the operations of both."""
     multiplied.flops += summed.flops
     multiplied.macs, summed.flops = multiplied.flops // 2, 0
+
+
+# Einsums that are gradients of earlier einsums, known by their equations ----------------------------------------------
+
+#: The labels of an einsum's result, and in any order the labels of its two operands.
+_Labels: TypeAlias = tuple[str, frozenset[str]]
+
+
+class _EinsumGradients:
+    """Keeps the equations of a walk's einsums, and recognizes by them the gradients of earlier einsums.
+
+    The gradient of ``A,B->R`` by A is ``R,B->A``. A gradient's function may compute an einsum of the forward pass
+    again: then its name is a gradient's name, but its equation is not.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[_Labels] = set()
+
+    def is_gradient(self, operator: Any, equation: str) -> bool:
+        """Return whether an einsum is a gradient of an earlier einsum; if not, keep it, for its gradients."""
+        operands, _, result = equation.replace(" ", "").replace("...", "").partition("->")
+        terms = operands.split(",")
+        if len(terms) != 2:
+            return False
+        first, second = terms
+        if is_gradient_name(operator.name) and _labels(result, second, first) in self._seen:
+            return True
+        self._seen.add(_labels(first, second, result))
+        return False
+
+
+def _labels(first: str, second: str, result: str) -> _Labels:
+    """Return the labels without the labels of one operand alone: TensorFlow takes their gradient apart."""
+    one = "".join(label for label in first if label in second + result)
+    other = "".join(label for label in second if label in first + result)
+    return result, frozenset((one, other))

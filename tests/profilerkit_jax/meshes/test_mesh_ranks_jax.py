@@ -24,7 +24,7 @@ from mesh_networks_jax import BATCH, BLOCKS, INNER, LENGTH, WIDTH
 
 from profilerkit import InputError, ModelInputs, profile
 from profilerkit_jax import Shardings
-from profilerkit_jax.meshes.groups import find_group
+from profilerkit_jax.meshes.exchanges import find_group
 from profilerkit_jax.meshes.shardings import list_weight_shardings, make_whole, read_shardings
 from profilerkit_jax.model.subjects import find_subject
 from profilerkit_jax.running.devices import list_host_devices
