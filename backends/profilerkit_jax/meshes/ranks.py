@@ -5,7 +5,7 @@ The process is used for nothing else: it has as many devices as the mesh, all on
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -117,12 +117,16 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     counted = trace_of_program(share.subject, share.traced, walked, training=True)
     positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, positions))
-    unknown.update(_list_uncounted(walk, positions))
+    apart = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]
+    unknown.update(f"{kind} of a branch that is not counted" for kind in apart)
     step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
     trace = replace(
         counted,
         memory=step_bytes.make_timeline(len(counted.operators)),
-        uncounted={**counted.uncounted, **_describe_unknown(walk)},
+        uncounted={
+            **counted.uncounted,
+            **{f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown},
+        },
         notes=(model.describe(), *counted.notes, *note_idle(model.mesh, (placed.collective for placed in exchanged))),
     )
     return RankTrace(
@@ -134,18 +138,6 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
         exchanged=exchanged,
         description=model.describe(),
     )
-
-
-def _list_uncounted(walk: ShareWalk, positions: Container[int]) -> Iterator[str]:
-    """Yield the exchanges of branches that are not counted, in words."""
-    for one in walk.exchanged:
-        if id(one.by) not in positions:
-            yield f"{one.exchange.message.kind} of a branch that is not counted"
-
-
-def _describe_unknown(walk: ShareWalk) -> dict[str, int]:
-    """Return the primitives whose share of work is not known, in words."""
-    return {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
 
 
 def _list_exchanged(

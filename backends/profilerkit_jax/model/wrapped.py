@@ -90,17 +90,13 @@ def _take_apart(value: Any) -> _Parts:
         return _take_partial_apart(value)
     if isinstance(value, MethodType):
         return _Parts([value.__self__, value.__func__], lambda parts: MethodType(parts[1], parts[0]))
-    if type(value) in (list, tuple, dict) and len(value) <= _LONGEST:
-        return _take_container_apart(value)
+    if type(value) is dict and len(value) <= _LONGEST:
+        return _Parts(list(value.values()), lambda parts: dict(zip(value, parts, strict=True)))
+    if type(value) in (list, tuple) and len(value) <= _LONGEST:
+        return _Parts(value, type(value))
     if _is_wrapper(value, "equinox", "flax", "jaxlib"):
         return _take_wrapper_apart(value)
     return _Parts((), lambda parts: value)
-
-
-def _take_container_apart(container: Any) -> _Parts:
-    if isinstance(container, dict):
-        return _Parts(list(container.values()), lambda parts: dict(zip(container, parts, strict=True)))
-    return _Parts(container, type(container))
 
 
 def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:

@@ -82,7 +82,8 @@ class Frames:
     def __init__(self, layers: Container[str] = (), doubled: Container[str] = ()) -> None:
         self._layers = layers
         self._doubled = doubled
-        self._user_scopes: dict[str, None] = {}
+        #: The paths of the scopes of the user's, in the order in which they were met: an ordered set.
+        self.user_scopes: dict[str, None] = {}
         #: By path, how many calls of a layer there were: of the model itself one, which is around all.
         self._counts: Counter[str] = Counter({"": 1})
         #: The call that each scope has opened.
@@ -94,11 +95,6 @@ class Frames:
         #: By the number of a walk, the scopes around the equation before: a scope of the user's, whose name holds no
         #: number of a call, is the same call for as long as equation follows equation.
         self._before: dict[int, set[_OpenScope]] = {}
-
-    @property
-    def user_scopes(self) -> tuple[str, ...]:
-        """The paths of the scopes of the user's, in the order in which they were met."""
-        return tuple(self._user_scopes)
 
     def find_frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
         """Return the frame of an equation.
@@ -160,5 +156,5 @@ class Frames:
         name = name.replace(".", "_")
         path = f"{around}.{name}" if around else name
         path = f"{path}:scope" if path in self._layers else path
-        self._user_scopes.setdefault(path)
+        self.user_scopes.setdefault(path)
         return path

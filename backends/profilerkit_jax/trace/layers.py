@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -101,7 +101,7 @@ def _add_calls_without_equations(calls: dict[str, list[LayerCall]], marks: Marks
             own_calls.append(LayerCall(marked.inputs, marked.outputs, caller, times))
 
 
-def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Sequence[str]) -> dict[str, str]:
+def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Iterable[str]) -> dict[str, str]:
     """Return the type of each layer by its path, the model first; every layer around a layer is among them.
 
     They are in the order of their first calls, then the layers that are not called: Flax sorts attributes by name when

@@ -82,6 +82,10 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
     input_bytes = sum(value.bytes for value in inputs)
     timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
     memory = measure_memory(work.parts, timeline, input_bytes)
+    lacking = dict(walk.lacking)
+    if program.has_all:
+        unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
+        lacking[unneeded] = None
     trace = ModelTrace(
         layers,
         tuple(
@@ -89,7 +93,7 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
             for op, reads in zip(work.operators, list_reads(work.operators, inputs), strict=True)
         ),
         MemoryTimeline(count_weight_bytes(layers), input_bytes, memory.live_bytes, _MEMORY_NOTE),
-        {**work.count_missing(), **dict.fromkeys(_list_lacking(walk, program), 1)},
+        {**work.count_missing(), **dict.fromkeys(lacking, 1)},
         "shapes in a jaxpr",
         tuple(_list_notes(walk, program, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),
@@ -97,12 +101,6 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
     )
     made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, COSTS.list_added()))
     return replace(trace, conditions=made_under)
-
-
-def _list_lacking(walk: Walk, program: Program) -> list[str]:
-    """Return descriptions of the facts that this release of JAX does not tell, so that the counts are partial."""
-    unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
-    return [*walk.lacking, *([unneeded] if program.has_all else [])]
 
 
 def _list_notes(walk: Walk, program: Program, subject: Subject) -> list[str]:

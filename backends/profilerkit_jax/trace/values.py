@@ -135,7 +135,14 @@ class PendingChoice:
 
     def sum_up(self) -> Choice:
         """Return the choice with the work of each side, by layers."""
-        return Choice(tuple(map(_sum_up_side, self.sides)), 0, self.reason)
+        branches = [
+            Branch.of(
+                [(op.chain[-1].path, op.macs, op.flops) for op in side.operators],
+                [choice.sum_up() for choice in side.choices],
+            )
+            for side in self.sides
+        ]
+        return Choice(tuple(branches), 0, self.reason)
 
     def list_uncounted(self) -> Iterator[Executed]:
         """Yield the equations of the sides that are not counted, also of branches inside any of the sides."""
@@ -144,8 +151,3 @@ class PendingChoice:
         for side in self.sides:
             for choice in side.choices:
                 yield from choice.list_uncounted()
-
-
-def _sum_up_side(side: Work) -> Branch:
-    operators = [(op.chain[-1].path, op.macs, op.flops) for op in side.operators]
-    return Branch.of(operators, [choice.sum_up() for choice in side.choices])

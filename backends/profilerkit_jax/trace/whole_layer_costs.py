@@ -13,7 +13,7 @@ from ..costs.whole_layers import LayerCost, LayerRun, find_layer_cost
 from ..model.scope_names import MarkedCall, Marks
 from ..model.subject import Subject
 from .frames import Frames
-from .values import Executed, Value, give_to_last
+from .values import Executed, give_to_last
 
 __all__ = ["count_whole_layers"]
 
@@ -34,7 +34,11 @@ def count_whole_layers(
         training: Whether it is a training pass.
     """
     is_keras = subject.kind == "keras"
-    paths = _find_keras_layers(subject, marks) if is_keras else _find_layers_with_formula(marks)
+    if is_keras:
+        named = {path for path, layer_class in marks.classes.items() if layer_class.__name__ in KERAS_LAYER_COSTS}
+        paths = {path for path in named if is_shipped(subject.layers.get(path))}
+    else:
+        paths = {path for path, layer_class in marks.classes.items() if find_layer_cost(layer_class) is not None}
     for scope, equations in _group_by_layer(executed, paths).items():
         layer, layer_class = subject.layers.get(scope.path), marks.classes[scope.path]
         if is_keras:
@@ -43,17 +47,6 @@ def count_whole_layers(
             cost = _find_cost_of_equations(find_layer_cost(layer_class), layer, equations)
         if cost is not None:
             give_to_last(equations, layer_class.__name__, cost)
-
-
-def _find_keras_layers(subject: Subject, marks: Marks) -> set[str]:
-    """Return the paths of the layers that Keras ships and that have a formula."""
-    named = {path for path, layer_class in marks.classes.items() if layer_class.__name__ in KERAS_LAYER_COSTS}
-    return {path for path in named if is_shipped(subject.layers.get(path))}
-
-
-def _find_layers_with_formula(marks: Marks) -> set[str]:
-    """Return the paths of the layers of Flax and Equinox that have a formula."""
-    return {path for path, layer_class in marks.classes.items() if find_layer_cost(layer_class) is not None}
 
 
 def _group_by_layer(executed: Sequence[Executed], paths: Container[str]) -> dict[Scope, list[Executed]]:
@@ -85,10 +78,6 @@ def _find_cost_of_equations(formula: LayerCost | None, layer: object, equations:
     if not activations:
         return None
     elements = max(value.shape.numel for value in activations)
-    weights = {value.number for value in from_outside if _is_weight(value)}
+    # A number of the program, like an epsilon, is a constant too.
+    weights = {value.number for value in from_outside if value.constant and value.scalar is None}
     return formula(LayerRun(layer, elements, [equation.operator for equation in equations], len(weights)))
-
-
-def _is_weight(value: Value) -> bool:
-    """Return whether a value is a weight; a number of the program, like an epsilon, is a constant too."""
-    return value.constant and value.scalar is None

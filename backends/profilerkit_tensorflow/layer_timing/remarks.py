@@ -33,9 +33,12 @@ class _Remark(NamedTuple):
 def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[str]]:
     """Return the work that times leave out, by the path of the layer; ``called`` are the layers that a pass called."""
     program, forward, gradients, no_gradients = timed
-    remarks = [*_remark_on_uncalled(program, called), *_remark_on_forward(program, forward, called)]
+    entered = add_outer(called)
+    remarks = [_Remark(path, NOT_CALLED) for path, _ in program.layers if path not in entered]
+    remarks += _remark_on_forward(program, forward, called)
     if gradients is not None:
-        remarks += _remark_on_backward(gradients)
+        for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
+            remarks.append(_Remark(path, f"backward, operators of it run in the kernels of {kernels}"))
     remarks += _remark_on_compiled(forward, "forward")
     if gradients is not None:
         remarks += _remark_on_compiled(gradients, "backward")
@@ -45,12 +48,6 @@ def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[st
     for remark in remarks:
         texts[remark.path].append(remark.text)
     return texts
-
-
-def _remark_on_uncalled(program: Program, called: Iterable[str]) -> Iterator[_Remark]:
-    """Remark on layers that no pass entered."""
-    entered = add_outer(called)
-    return (_Remark(path, NOT_CALLED) for path, _ in program.layers if path not in entered)
 
 
 def _remark_on_forward(program: Program, forward: TimedPasses, called: Container[str]) -> Iterator[_Remark]:
@@ -65,12 +62,6 @@ def _remark_on_forward(program: Program, forward: TimedPasses, called: Container
     for path, kernels in hosts.items():
         part = "some of its operators run" if path in with_time else "its operators run"
         yield _Remark(path, f"{part} in the kernels of {kernels}, which have the time")
-
-
-def _remark_on_backward(gradients: TimedPasses) -> Iterator[_Remark]:
-    """Remark on layers whose gradients are computed in kernels of other layers."""
-    for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
-        yield _Remark(path, f"backward, operators of it run in the kernels of {kernels}")
 
 
 def _remark_on_compiled(timed: TimedPasses, direction: str) -> Iterator[_Remark]:

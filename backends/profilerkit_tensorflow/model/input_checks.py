@@ -30,7 +30,7 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
     for leaf in leaves:
         problem = _find_problem(leaf)
         if problem is not None:
-            raise InputError(f"inputs={_name_type(leaf)} {problem}; {_WAYS}")
+            raise InputError(f"inputs=<{type(leaf).__name__}> {problem}; {_WAYS}")
     are_numbers = bool(leaves) and all(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
     if not are_numbers:
         return
@@ -74,7 +74,3 @@ def _find_problem(leaf: Any) -> str | None:
 def _write_sample_shape(symbolic: Any) -> str:
     shape = getattr(symbolic, "shape", None)
     return "..." if shape is None or getattr(shape, "rank", 0) is None else repr(tuple(shape)[1:])
-
-
-def _name_type(leaf: Any) -> str:
-    return f"<{type(leaf).__name__}>"

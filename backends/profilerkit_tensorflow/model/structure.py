@@ -30,7 +30,8 @@ def read_structure(model: Any) -> list[Any]:
     and global variables of functions. Values of variables are left out, and so are the traces that a ``tf.function``
     keeps, which grow with its calls.
     """
-    layers: dict[int, Any] = {}
+    layers: list[Any] = []
+    met: set[int] = set()
 
     def add_special(value: Any, contents: Contents) -> bool:
         """Write down a layer, whose attributes follow later, a variable, or an object outside the structure."""
@@ -38,7 +39,9 @@ def read_structure(model: Any) -> list[Any]:
             contents.add_attributes(vars(value))  # one of a module's, which keeps its items in an attribute
             return True
         if is_layer(value):
-            layers.setdefault(id(value), value)
+            if id(value) not in met:
+                met.add(id(value))
+                layers.append(value)
         elif not (is_variable(value) or isinstance(value, _WHOLE)):
             return False
         contents.written.append(Identity(value))
@@ -46,10 +49,7 @@ def read_structure(model: Any) -> list[Any]:
 
     contents = Contents(add_special, reads_globals=True)
     contents.add(model)
-    written = 0
-    while written < len(layers):
-        layer = list(layers.values())[written]
-        written += 1
+    for layer in layers:  # the list grows meanwhile
         contents.written += (Identity(layer), type(layer))
         contents.add_class(type(layer))
         ignored = OF_CALLS | keras_bookkeeping(layer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..trace.ownership import Owner, is_gradient_name
 from ..trace.program import Program
@@ -90,7 +90,8 @@ class NodeOwners:
             return NodePlace(owner, body, any(map(is_gradient_name, path)), executed_type)
         *fused, kernel = find_fused(operator, executed_type, ran)
         owner = self._owners.find(kernel, body)
-        parts = [*fused, *_list_padding(kernel, executed_type)]
+        is_padded = "PadWith" in executed_type  # the padding is fused into a convolution
+        parts = [*fused, *(tensor.op for tensor in kernel.inputs if is_padded and tensor.op.type == "Pad")]
         paths = [self._owners.find(part, body).path for part in parts]
         others = tuple(sorted(set(paths) - {owner.path}))
         own_types = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
@@ -123,11 +124,6 @@ class NodeOwners:
         if forward is None:
             return Body(call.graph, owner, 0)
         return Body(call.graph, owner, 0, Body(forward, owner, len(forward.get_operations())))
-
-
-def _list_padding(kernel: Any, executed_type: str) -> list[Any]:
-    """Return the padding that is fused into a convolution."""
-    return [tensor.op for tensor in kernel.inputs if "PadWith" in executed_type and tensor.op.type == "Pad"]
 
 
 def count_graph_runs(times: PassTimes, places: Mapping[str, NodePlace]) -> dict[int, int]:

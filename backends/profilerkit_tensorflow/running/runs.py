@@ -81,7 +81,9 @@ def prepare_run(
     # Keras' `predict` is traced anew for each profile, because the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
     with preserve(model, variable_values=True), placed, without_warnings:
-        _make_variables(model, inputs)
+        build_weightless(model, inputs)
+        if is_unbuilt(model):  # layers make variables only when they are called: no timed pass is to make any
+            compute_outputs(model, inputs)
         fed = copy_tensors(inputs)
         # An earlier program was traced without a requested device: its operators may run on another one.
         reusable = earlier if device is None else None
@@ -93,10 +95,3 @@ def prepare_run(
         timed = _Pass(prepared.call, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
         timed.runs.extend(prepared.list_observed_runs(earlier))
         yield timed
-
-
-def _make_variables(model: Any, inputs: ModelInputs) -> None:
-    """Build a model, and call it if layers make their variables only then: no timed pass is to make any."""
-    build_weightless(model, inputs)
-    if is_unbuilt(model):
-        compute_outputs(model, inputs)

@@ -46,7 +46,10 @@ def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
         _walk_condition(walk, loop, results)
     work = Work()
     work.add_loop(in_turns)
-    walk.work.add(_count_turns_or_none(work, loop, results) if loop.turns.exact is None else work)
+    if loop.turns.exact is None:  # all its turns are counted, or there is none, as nothing is known
+        reason = _MAY_NOT_RUN if loop.turns.most is None else _MAY_STOP
+        work = count_one(Body(work, results), [Body(Work(), loop.begins)], reason, loop.needed, loop.owner)
+    walk.work.add(work)
     outputs = [_hand_out(walk, loop, index, result) for index, result in enumerate(results)]
     walk.bind(operator, outputs, scope)
 
@@ -147,12 +150,6 @@ def _walk_condition(walk: Walk, loop: _Loop, results: Sequence[Value]) -> None:
     work = walk.walk_apart(walk.enter(loop.condition, arguments, loop.operator, loop.scope, times=tests)).work
     if work.count_missing() or any(work.price):
         walk.work.add(work)
-
-
-def _count_turns_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> Work:
-    """Return the work of a loop that may stop: all its turns are counted, or there is none, as nothing is known."""
-    reason = _MAY_NOT_RUN if loop.turns.most is None else _MAY_STOP
-    return count_one(Body(work, results), [Body(Work(), loop.begins)], reason, loop.needed, loop.owner)
 
 
 def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:

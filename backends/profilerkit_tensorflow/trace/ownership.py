@@ -121,7 +121,12 @@ class Ownership:
     def _find_claims(self, graph: Any) -> dict[str, Owner]:
         """Return the owner of each operator of a graph that a layer made, by the operator's name."""
         if graph not in self._claims:
-            self._claims[graph] = self._list_claims(self._find_traced(graph))
+            traced = self._find_traced(graph)
+            names = [operator.name for operator in traced.get_operations()]
+            claims = self._claims[graph] = {}
+            for call in reversed(self.calls):  # outer calls first, so that inner ones take theirs from them
+                if call.graph is traced:
+                    claims.update(dict.fromkeys(names[call.start : call.end], call))
         return self._claims[graph]
 
     def _find_traced(self, graph: Any) -> Any:
@@ -133,14 +138,6 @@ class Ownership:
         name = _find_traced_name(graph)
         traced = [call.graph for call in self.calls if _find_traced_name(call.graph) == name]
         return graph if not traced or any(same is graph for same in traced) else traced[0]
-
-    def _list_claims(self, graph: Any) -> dict[str, Owner]:
-        names = [operator.name for operator in graph.get_operations()]
-        claims: dict[str, Owner] = {}
-        for call in reversed(self.calls):  # outer calls first, so that inner ones take theirs from them
-            if call.graph is graph:
-                claims.update(dict.fromkeys(names[call.start : call.end], call))
-        return claims
 
 
 # Names of gradients, as observed with TensorFlow 2.21 -----------------------------------------------------------------

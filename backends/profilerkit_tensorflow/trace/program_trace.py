@@ -50,7 +50,7 @@ def trace_of_program(program: Program) -> ModelTrace:
             memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, _AS_A_GRAPH, unsized),
             uncounted=dict(work.count_missing()),
             method="a traced graph",
-            notes=(*_list_notes(walk, program), *_note_packed(weights.packing.counts)),
+            notes=tuple(_list_notes(walk, program, weights.packing.counts)),
             unmade_weights=weights.packing.describe_unknown(op.type for op in executed),
             program=program,
             choices=tuple(work.choices),
@@ -118,16 +118,13 @@ def _select_parameters(captured: Iterable[Any], model: Any) -> list[Any]:
 # Notes ----------------------------------------------------------------------------------------------------------------
 
 
-def _list_notes(walk: Walk, program: Program) -> Iterator[str]:
+def _list_notes(walk: Walk, program: Program, packed: Mapping[int, int]) -> Iterator[str]:
+    """Yield the notes of a trace; ``packed`` are the weights that keep several numbers in one element."""
     yield from sorted(walk.notes)
     if walk.folding.follows_inputs:
         yield FOLLOWED
     yield from describe_replicas(find_strategy(program.layers))
     yield from note_unlisted(program.calls.unlisted_types)
-
-
-def _note_packed(packed: Mapping[int, int]) -> Iterator[str]:
-    """Yield a note if weights keep several numbers in one element."""
     if packed:
         which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"
         yield f"{which} quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size the bytes"

@@ -50,12 +50,9 @@ def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:
     if shape is None:
         return 0
     sizes = [size for size in shape if size is not None]
-    return prod(sizes) * _count_element_bytes(dtype) if len(sizes) == len(shape) else 0
-
-
-def _count_element_bytes(dtype: str) -> int:
-    """Return the bytes of an element in memory: a text's are its object's bytes, and 2 or 4 bits take a whole byte."""
-    return 24 if dtype == "string" else int(tf.as_dtype(dtype).size)
+    # The bytes of a text are those of its object in memory; 2 or 4 bits take a whole byte.
+    element_bytes = 24 if dtype == "string" else int(tf.as_dtype(dtype).size)
+    return prod(sizes) * element_bytes if len(sizes) == len(shape) else 0
 
 
 def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:

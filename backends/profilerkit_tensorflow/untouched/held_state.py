@@ -114,22 +114,16 @@ class HeldState:
             for child in children:
                 kind = type(child)
                 if kind not in self._visits:
-                    self._prepare_visits(kind)
+                    first_visit = self._visits[kind] = self.find_visit(kind)
+                    if first_visit is not None and first_visit.notes_classes:
+                        self._note_classes(kind)
                 visit = self._visits[kind]
                 if visit is None or id(child) in met:
                     continue
                 met.add(id(child))
-                further = visit.follow(child)
-                if visit.is_part_of_model:
-                    self._waiting.append((further, _DEPTH))
-                elif depth > 1:
-                    self._waiting.append((further, depth - 1))
-
-    def _prepare_visits(self, kind: type) -> None:
-        """Note how objects of a class are visited, and the attributes of the class if the visit asks for them."""
-        visit = self._visits[kind] = self.find_visit(kind)
-        if visit is not None and visit.notes_classes:
-            self._note_classes(kind)
+                further, steps_left = visit.follow(child), _DEPTH if visit.is_part_of_model else depth - 1
+                if steps_left:
+                    self._waiting.append((further, steps_left))
 
     def find_visit(self, kind: type) -> Visit | None:
         """Return how objects of a class are visited; None if they are not visited."""
