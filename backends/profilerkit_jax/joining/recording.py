@@ -164,19 +164,14 @@ def _require_layers(kernels: Sequence[RecordedKernel]) -> None:
 def _time_passes(of_program: Sequence[RanInstruction]) -> tuple[float, ...]:
     """Return the seconds of each pass; equal shares if the profile does not tell the runs of the program apart."""
     if all(instruction.run is None for instruction in of_program):
-        count = _count_passes(of_program)
+        # Most instructions run once in a pass, all but the instructions of loops and branches.
+        repeats = Counter(instruction.name for instruction in of_program)
+        [(count, _)] = Counter(repeats.values()).most_common(1)
         return (measure_extent([instruction.span for instruction in of_program]) / count,) * count
     spans_by_run: defaultdict[Any, list[tuple[float, float]]] = defaultdict(list)
     for instruction in of_program:
         spans_by_run[instruction.run].append(instruction.span)
     return tuple(measure_extent(spans) for spans in spans_by_run.values())
-
-
-def _count_passes(of_program: Iterable[RanInstruction]) -> int:
-    """Return how often most instructions ran: each runs once in a pass, except instructions of loops and branches."""
-    repeats = Counter(instruction.name for instruction in of_program)
-    [(count, _)] = Counter(repeats.values()).most_common(1)
-    return count
 
 
 def _sum_up(works: Iterable[_Work]) -> KernelTimes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -76,7 +77,8 @@ class CompiledCall:
         self._compiled: Any
         self._read_outputs: Callable[[Any], Any]
         if training:
-            self._compiled, self._read_outputs = jax.jit(make_step(subject, call)), _read_outputs_of_step
+            # A step returns the outputs, and with them state and gradients.
+            self._compiled, self._read_outputs = jax.jit(make_step(subject, call)), itemgetter(0)
         else:
             array_pass = _ArrayPass(call)
             self._compiled, self._read_outputs = jax.jit(array_pass.run), array_pass.restore
@@ -108,11 +110,6 @@ def _find_common_device(weights: Sequence[Any], inputs: Sequence[Any]) -> Any:
         if bound:
             return bound.pop() if len(bound) == 1 else None
     return None
-
-
-def _read_outputs_of_step(result: tuple[list[Any], Any]) -> list[Any]:
-    outputs, _state_and_gradients = result
-    return outputs
 
 
 @contextmanager

@@ -49,10 +49,10 @@ def trace_of_nonzero(model: Any, inputs: ModelInputs) -> ModelTrace:
     by a primitive that cannot be run by itself.
     """
     find_subject(model).require_values()
-    counter = _NonzeroCounter()
-    trace = trace_model(model, inputs, partial(_NonzeroWalk, counter=counter))
-    if counter.errors:
-        raise counter.errors[0]
+    errors: list[Exception] = []
+    trace = trace_model(model, inputs, partial(_NonzeroWalk, errors=errors))
+    if errors:
+        raise errors[0]
     return trace
 
 
@@ -61,29 +61,6 @@ class _Elements(NamedTuple):
 
     nonzero: int
     total: int
-
-
-@dataclass
-class _NonzeroCounter:
-    """Counts the nonzero elements of weights.
-
-    Attributes:
-        errors: The errors of counting: a trace takes them for errors of the model, and returns the layers alone.
-        elements: The counted elements, by the origins of the weights.
-    """
-
-    errors: list[Exception] = field(default_factory=list)
-    elements: dict[Origin, _Elements] = field(default_factory=dict)
-
-    def count(self, origin: Origin) -> _Elements:
-        """Return the elements of a weight; it is computed once."""
-        if origin not in self.elements:
-            try:
-                self.elements[origin] = _count_elements(origin)
-            except Exception as error:
-                self.errors.append(error)
-                raise
-        return self.elements[origin]
 
 
 def _count_elements(origin: Origin) -> _Elements:
@@ -106,9 +83,14 @@ class _NonzeroWalk(Walk):
     It gives values their ``origin`` as it makes them: the origin of an array of the model or of the program is the
     array, and the origin of an equation's output follows from the origins of its inputs. Inputs of the call, and all
     values that depend on them, are activations and have no origin.
+
+    Attributes:
+        errors: The errors of counting: a trace takes them for errors of the model, and returns the layers alone.
+        elements: The counted elements, by the origins of the weights: each weight is computed once.
     """
 
-    counter: _NonzeroCounter
+    errors: list[Exception]
+    elements: dict[Origin, _Elements] = field(default_factory=dict)
 
     def make_weight(self, aval: Any, value: Any) -> Value:
         return _give_origin(super().make_weight(aval, value), Stored(value))
@@ -153,11 +135,20 @@ class _NonzeroWalk(Walk):
         loops = frozenset[Loop]().union(*(weight.loops for weight in weights))
         nonzero = total = 0
         for weight in weights:
-            elements = self.counter.count(weight)
+            elements = self._count(weight)
             reads = math.prod(loop.length for loop in loops - weight.loops)
             nonzero += reads * elements.nonzero
             total += reads * elements.total
         return macs * nonzero // total if total else macs
+
+    def _count(self, origin: Origin) -> _Elements:
+        if origin not in self.elements:
+            try:
+                self.elements[origin] = _count_elements(origin)
+            except Exception as error:
+                self.errors.append(error)
+                raise
+        return self.elements[origin]
 
 
 def _give_origin(value: Value, origin: Origin | None) -> Value:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -17,18 +17,30 @@ from ..compat.saved_models import is_saved_model
 from .kinds import holds_saved_model, list_own_states, name_own_weights
 from .stored_variables import find_id, find_stored_variable, identify, keras_variable_classes
 
-__all__ = ["UNPACKING", "SavedPacking", "read_packing"]
+__all__ = ["SavedPacking", "read_packing"]
 
 #: The operator by which a graph takes numbers of a byte apart.
-UNPACKING = "BitwiseAnd"
+_UNPACKING = "BitwiseAnd"
 
 
 def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
     """Return the packing of the variables of layers, the model itself first, and of the captures of a function."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
     pairs = (variable for layer in saved for variable in (*name_own_weights(layer), *list_own_states(layer)))
-    variables = [variable for _, variable, *_ in pairs]
-    return SavedPacking((*variables, *captured), dict(_list_recorded(layers[0][1])))
+    of_saved = [variable for _, variable, *_ in pairs]
+    stored = {identify(variable): find_stored_variable(variable) for variable in (*of_saved, *captured)}
+    by_layer: dict[str, list[Any]] = {}
+    for variable in stored.values():
+        by_layer.setdefault(str(variable.name).rpartition("/")[0], []).append(variable)
+    packing = SavedPacking(dict(_list_recorded(layers[0][1])), [])
+    for variables in by_layer.values():
+        shapes = {name_variable(variable): tuple(variable.shape) for variable in variables}
+        for variable in variables:
+            scales = shapes.get(f"{name_variable(variable)}_scale")
+            is_matrix_of_bytes = len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8)
+            if scales and is_matrix_of_bytes:
+                _read_weight(packing, variable, scales, shapes.get("g_idx"))
+    return packing
 
 
 def _list_recorded(model: Any) -> Iterator[tuple[int, int]]:
@@ -39,53 +51,40 @@ def _list_recorded(model: Any) -> Iterator[tuple[int, int]]:
                 yield find_id(variable), count
 
 
-class SavedPacking:
-    """Finds from the shapes of scales how many numbers the integer variables stand for.
+class SavedPacking(NamedTuple):
+    """How many numbers integer variables stand for.
+
+    Attributes:
+        counts: By `identify`, how many numbers a variable with two in a byte stands for.
+        unknown: The names of the variables of which that is not known.
+    """
+
+    counts: dict[int, int]
+    unknown: list[str]
+
+    def describe_unknown(self, operators: Iterable[str] = (_UNPACKING,)) -> str:
+        """Return which weights are known by their bytes alone, in words; empty without any, or if none is unpacked."""
+        if not self.unknown or _UNPACKING not in operators:
+            return ""
+        shown = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
+        return f"the second numbers in the bytes of {format_count(len(self.unknown), 'saved weight')} ({shown})"
+
+
+def _read_weight(packing: SavedPacking, variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> None:
+    """Tell the numbers of one weight, from the shapes of its scales and of the ``g_idx`` of its layer.
 
     A kernel has a scale for each output channel, so a kernel of 5 columns with 10 or 9 scales has two numbers in a
     byte. Embeddings have a scale for each row. If groups of their columns have scales too, ``g_idx`` has a number for
     each column; otherwise the number of columns is unknown, because an odd number is padded.
-
-    ``recorded`` are the numbers that Keras' own layers record.
     """
-
-    def __init__(self, variables: Iterable[Any], recorded: Mapping[int, int]) -> None:
-        #: By `identify`, how many numbers a variable with two in a byte stands for.
-        self.counts = dict(recorded)
-        self._unknown: list[str] = []
-        layers: dict[str, list[Any]] = {}
-        stored = {identify(variable): find_stored_variable(variable) for variable in variables}
-        for variable in stored.values():
-            layers.setdefault(str(variable.name).rpartition("/")[0], []).append(variable)
-        for together in layers.values():
-            self._read_layer(together)
-
-    def describe_unknown(self, operators: Iterable[str] = (UNPACKING,)) -> str:
-        """Return which weights are known by their bytes alone, in words; empty without any, or if none is unpacked."""
-        if not self._unknown or UNPACKING not in operators:
-            return ""
-        shown = ", ".join(self._unknown[:3]) + (", ..." if len(self._unknown) > 3 else "")
-        return f"the second numbers in the bytes of {format_count(len(self._unknown), 'saved weight')} ({shown})"
-
-    def _read_layer(self, variables: list[Any]) -> None:
-        """Tell the numbers of the packed weights among the variables of one layer."""
-        shapes = {name_variable(variable): tuple(variable.shape) for variable in variables}
-        for variable in variables:
-            scales = shapes.get(f"{name_variable(variable)}_scale")
-            is_matrix_of_bytes = len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8)
-            if scales and is_matrix_of_bytes:
-                self._count(variable, scales, shapes.get("g_idx"))
-
-    def _count(self, variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> None:
-        """Tell the numbers of one weight, from the shapes of its scales and of the ``g_idx`` of its layer."""
-        is_transposed = variable.dtype == tf.uint8  # a kernel of GPTQ or AWQ
-        if name_variable(variable) != "kernel":
-            length = groups[0] if groups else 0
-        else:
-            length = scales[0] if is_transposed else scales[-1]
-        rows, columns = variable.shape
-        packed, other = (rows, columns) if is_transposed else (columns, rows)
-        if packed == math.ceil(length / 2):
-            self.counts[identify(variable)] = length * other
-        else:
-            self._unknown.append(str(variable.name).removesuffix(":0"))
+    is_transposed = variable.dtype == tf.uint8  # a kernel of GPTQ or AWQ
+    if name_variable(variable) != "kernel":
+        length = groups[0] if groups else 0
+    else:
+        length = scales[0] if is_transposed else scales[-1]
+    rows, columns = variable.shape
+    packed, other = (rows, columns) if is_transposed else (columns, rows)
+    if packed == math.ceil(length / 2):
+        packing.counts[identify(variable)] = length * other
+    else:
+        packing.unknown.append(str(variable.name).removesuffix(":0"))

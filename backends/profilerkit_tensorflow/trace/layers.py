@@ -110,28 +110,19 @@ def _evaluate(
     formula: Formula, layer: Any, inputs: tuple[Shape, ...], outputs: tuple[Shape, ...], training: bool
 ) -> Cost | None:
     """Return the cost of a call of a layer; None if its formula leaves it to the operators of the layer."""
+    is_left_to_operators = False
 
     def call_formula() -> Cost:
+        nonlocal is_left_to_operators
         cost = formula(layer, inputs, outputs, training)
-        if cost is None:
-            raise _LeftToOperators
-        return cost
+        is_left_to_operators = cost is None
+        return UNCOUNTED if cost is None else cost
 
     what = f"layer {type(layer).__name__}"
-    try:
-        cost = evaluate_formula(
-            what,
-            call_formula,
-            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
-            may_raise=(_LeftToOperators,),
-        )
-    except _LeftToOperators:
+    cost = evaluate_formula(what, call_formula, lambda: f"inputs={inputs!r} and outputs={outputs!r}")
+    if is_left_to_operators:
         return None
     return UNCOUNTED if cost is None else cost
-
-
-class _LeftToOperators(Exception):
-    """The formula of a layer returned None."""
 
 
 def _list_infos(structure: Any) -> tuple[TensorInfo, ...]:

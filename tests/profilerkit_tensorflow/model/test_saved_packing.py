@@ -13,7 +13,7 @@ from keras import layers
 from slow_ones import slow_ones
 
 from profilerkit import Report, profile
-from profilerkit_tensorflow.model.saved_packing import SavedPacking
+from profilerkit_tensorflow.model.saved_packing import read_packing
 
 if not hasattr(keras.quantizers, "Int4QuantizationConfig"):
     pytest.skip("Keras before 3.13 has no scales for each channel", allow_module_level=True)
@@ -105,7 +105,7 @@ def test_kernels_are_unpacked_along_the_axis_of_their_channels(
     dtype: Any, stored: tuple[int, ...], scales: tuple[int, ...], numbers: int | None
 ) -> None:
     kernel = tf.Variable(tf.zeros(stored, dtype), name="dense/kernel")
-    packing = SavedPacking([kernel, tf.Variable(tf.ones(scales), name="dense/kernel_scale")], {})
+    packing = read_packing([("", None)], [kernel, tf.Variable(tf.ones(scales), name="dense/kernel_scale")])
     assert list(packing.counts.values()) == ([] if numbers is None else [numbers])
     assert bool(packing.describe_unknown(["BitwiseAnd"])) == (numbers is None)
     assert packing.describe_unknown(["MatMul"]) == ""
