@@ -13,7 +13,6 @@ from numbers import Integral
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from profilerkit.errors import FailureCode
 from profilerkit.piping.outcome import Completeness, is_number
@@ -70,26 +69,27 @@ class Value(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, record: StatusRecord) -> Value:
         """Return the value of a report's record."""
-        measured = record.text_parts
-        facts = cls(
-            None,
+        value, parts = record.value, record.text_parts
+        number = low = high = noise = None
+        if isinstance(value, Measurement):
+            number, (low, high), noise = value.median, value.interval, value.noise
+        elif is_number(value):
+            ends = record.ends or Bounds()
+            number, low, high = value, ends.low, ends.high
+        return cls(
+            _make_plain(number),
             unit=record.base_unit,
             completeness=record.completeness,
             reason="; ".join(record.missing),
+            low=_make_plain(low),
+            high=_make_plain(high),
+            samples=len(value.samples) if isinstance(value, Measurement) else 0,
+            noise=_make_plain(noise),
             shown=record.shown,
-            brief="" if measured is None else measured.without_interval,
+            brief="" if parts is None else parts.without_interval,
             is_applicable=record.is_applicable,
-            sign=Sign.EXACT if record.value is None else record.sign,
+            sign=Sign.EXACT if value is None else record.sign,
         )
-        value = record.value
-        if isinstance(value, Measurement):
-            low, high, noise = map(_make_plain, (*value.interval, value.noise))
-            samples = len(value.samples)
-            return replace(facts, value=_make_plain(value.median), low=low, high=high, noise=noise, samples=samples)
-        if not is_number(value):
-            return facts
-        ends = record.ends or Bounds()
-        return replace(facts, value=_make_plain(value), low=_make_plain(ends.low), high=_make_plain(ends.high))
 
     @property
     def text(self) -> str:
