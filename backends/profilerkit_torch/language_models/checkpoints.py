@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from profilerkit import InputError, ModelTrace
-from profilerkit_predict.checkpoints.placing import PackedLayer, Placement, place_tensors
 from profilerkit_predict.checkpoints.quantization import Formats, read_formats
 from profilerkit_predict.checkpoints.safetensors import read_safetensors_folder
+from profilerkit_predict.checkpoints.stored_tensors import PackedLayer, Placement, place_tensors
 
 from .configurations import find_folder, find_quantization
 

@@ -11,8 +11,8 @@ from profilerkit.trace.layer_paths import parent_path, walk_outwards
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightRecord
 
 from ..checkpoints.formats import WeightKind
-from ..checkpoints.placing import PackedLayer
 from ..checkpoints.quantization import Formats
+from ..checkpoints.stored_tensors import PackedLayer
 from .laws import find_root_call
 from .records import MatrixShape, ReadIn, Routing, WeightPart
 

@@ -9,10 +9,9 @@ import pytest
 
 from profilerkit import InputError
 from profilerkit_predict.checkpoints.formats import WeightKind
-from profilerkit_predict.checkpoints.placing import place_tensors
 from profilerkit_predict.checkpoints.quantization import REFUSED_METHODS, read_formats
 from profilerkit_predict.checkpoints.quantization_methods import METHODS
-from profilerkit_predict.checkpoints.stored_tensors import StoredTensor
+from profilerkit_predict.checkpoints.stored_tensors import StoredTensor, place_tensors
 
 #: So many elements that every group and block is whole.
 ELEMENTS = 128 * 128 * 256
