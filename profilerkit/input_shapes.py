@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .arguments.checks import MOST
+from .arguments.checks import MOST, ONE_BATCH_SIZE
 from .arguments.structures import require_shallow
 from .error_text import shown
 from .errors import ArgumentError
 
-__all__ = ["DEFAULT_DTYPE", "InputShapes", "TensorSpec", "dtype_name", "parse_input_shape", "write_shapes"]
+__all__ = [
+    "DEFAULT_DTYPE",
+    "InputShapes",
+    "TensorSpec",
+    "dtype_name",
+    "parse_input_shape",
+    "shapes_of_text",
+    "write_shapes",
+]
 
 #: The dtype of an input of which only a shape is given.
 DEFAULT_DTYPE = "float32"
+#: A shape as people write it otherwise: ``3x224x224``, ``(1, 3, 224, 224)``, ``3 224 224``.
+_OTHER_SPELLING = re.compile(r"[\s(\[]*\d+([\s,;xX*]+\d+)*[\s,)\]]*")
 
 
 @dataclass(frozen=True)
@@ -133,3 +144,54 @@ def _read_spec(value: Any) -> TensorSpec:
         f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
         "for several positional inputs, or a mapping of those for keyword inputs"
     )
+
+
+# Shapes as text -------------------------------------------------------------------------------------------------------
+
+
+def shapes_of_text(texts: Iterable[str]) -> Any:
+    """Return the argument ``input_shape`` for texts of the command line and of plans; None without any.
+
+    There is one text for each input, of one sample: ``3,224,224``, or with a name and dtype ``ids=128:int64``.
+
+    >>> shapes_of_text(["3,32,32"]), shapes_of_text(["ids=128:int64", "mask=128"])
+    ([(3, 32, 32)], {'ids': ((128,), 'int64'), 'mask': (128,)})
+
+    A text without a dtype is a shape alone, so that a model takes it in its usual dtype.
+    Raises `ArgumentError` for a text that is no shape, and if only some of the inputs have names.
+    """
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for text in texts:
+        name, _, shape_and_dtype = text.rpartition("=")
+        sizes, _, dtype = shape_and_dtype.partition(":")
+        try:
+            one_number = sizes.strip() == "()"
+            shape = () if one_number else tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in sizes.split(","))
+        except ValueError:
+            raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
+        if "=" in name:
+            raise ArgumentError(f"{shown(text)} has several names; give each input as a text of its own")
+        spec = (shape, dtype.strip()) if dtype.strip() else shape
+        name = name.strip()
+        if name in named:
+            raise ArgumentError(f"the input {name!r} is given twice; give it once")
+        if name:
+            named[name] = spec
+        else:
+            positional.append(spec)
+    if positional and named:
+        raise ArgumentError("name all inputs or none of them")
+    return named or positional or None
+
+
+def _suggest_shape(text: str) -> str:
+    """Return the advice for a text: its sizes, if it is a shape in another spelling; else an example."""
+    sizes = re.findall(r"\d+", text)
+    if any(int(size) > MOST for size in sizes):
+        return f"a size is at most {MOST:,}"
+    is_shape = _OTHER_SPELLING.fullmatch(text) and "0" not in sizes
+    if not is_shape:
+        return "give 3,224,224 (of one sample), with a name and dtype ids=128:int64, and () for a single number"
+    without_batch = f", or {','.join(sizes[1:])} if the first is the batch" if len(sizes) > 3 else ""
+    return f"give {','.join(sizes)} (of one sample){without_batch}"

@@ -8,11 +8,10 @@ from typing import Any
 
 from profilerkit.arguments.checks import ONE_BATCH_SIZE, text
 from profilerkit.arguments.names import status_names
-from profilerkit.arguments.shape_text import shapes_of_text
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.hooks.offers import name_of_metric
-from profilerkit.input_shapes import parse_input_shape
+from profilerkit.input_shapes import parse_input_shape, shapes_of_text
 from profilerkit.models.opening import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
 

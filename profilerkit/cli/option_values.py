@@ -11,8 +11,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..arguments.checks import ONE_BATCH_SIZE, Check, positive
-from ..arguments.shape_text import shapes_of_text
 from ..errors import ArgumentError, NotOfferedError
+from ..input_shapes import shapes_of_text
 from ..process.clean_output import results_alone
 from ..process.files import obstacle
 
