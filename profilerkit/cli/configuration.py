@@ -68,21 +68,15 @@ class Configuration:
         them. A device is part of every profile. Raises `ArgumentError` for a value that its option does not take.
         """
         arguments: dict[str, Any] = {}
-        for option in _all_shared.params:
-            key = _find_key(option)
+        for key, option in _SHARED_OPTIONS.items():
             if key not in self.shared or key not in ("device", *_MEASURING_ARGUMENTS):
                 continue
-            value = self._read_typed(key, option)
+            try:
+                value = option.process_value(click.Context(_all_shared), self.adapt(key, self.shared[key], option))
+            except click.BadParameter as error:
+                raise ArgumentError(f"{self.path}: {key} = {shown(self.shared[key])}: {error.message}") from error
             arguments[option.name or key] = value if key == "device" else Preference(value)
         return arguments
-
-    def _read_typed(self, key: str, option: click.Parameter) -> Any:
-        """Return the value of a shared option as its command gets it."""
-        try:
-            typed = self.adapt(key, self.shared[key], option)
-            return option.process_value(click.Context(_all_shared), typed)
-        except click.BadParameter as error:
-            raise ArgumentError(f"{self.path}: {key} = {shown(self.shared[key])}: {error.message}") from error
 
     def require_known(self, table: str, keys: Iterable[str], options: Mapping[str, click.Parameter]) -> None:
         """Raise `ArgumentError` for a key of ``table``, such as "tool.profilerkit.check", that may not stand there."""
@@ -196,8 +190,7 @@ def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
         path, "tool.profilerkit", {name: value for name, value in table.items() if name not in commands}
     )
     configuration = Configuration(path, shared, commands)
-    options = {_find_key(option): option for option in _all_shared.params}
-    configuration.require_known("tool.profilerkit", shared, options)
+    configuration.require_known("tool.profilerkit", shared, _SHARED_OPTIONS)
     for name in commands:
         if name not in list_commands():
             nearest = ", ".join(by_likeness(name, list_commands()))
@@ -236,3 +229,6 @@ def _find_key(option: click.Parameter) -> str:
 @isolation_options
 def _all_shared() -> None:
     """Hold the options that mean the same in all commands."""
+
+
+_SHARED_OPTIONS = {_find_key(option): option for option in _all_shared.params}
