@@ -13,7 +13,7 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from .samples_in_turn import wait_for_turns
 if TYPE_CHECKING:
     from ..piping.registry import Binding, Registry
     from ..profiler import Profiler
-    from ..results.report import Report, StatusRecord
+    from ..results.report import Report
 
 __all__ = ["NOT_REACHED", "group_by_function", "run_job", "serve"]
 
@@ -250,19 +250,16 @@ class Work:
 
     def _send_report(self, report: Report) -> None:
         """Send the values computed so far, with a record for each metric that is missing yet."""
+        from ..results.report import StatusRecord
         from ..results.saving import to_dict
 
         missing = self._find_missing()
-        records = {**report.statuses, **self._make_unreached(missing)}
+        unreached = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
+        keys = [self.registry[name].key for name in missing]
+        records = dict(report.statuses)
+        records |= {key.NAME: StatusRecord.of(key.with_outcome(unreached)) for key in keys if isinstance(key, Metric)}
         registered = [binding.key.NAME for binding in self.registry]
         ordered = {name: records[name] for name in registered if name in records}
         content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
         self.channel.send_report(content.encode())
         self.channel.send(pending=missing, doing=[])
-
-    def _make_unreached(self, names: Sequence[str]) -> Mapping[str, StatusRecord]:
-        from ..results.report import StatusRecord
-
-        outcome = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
-        keys = [self.registry[name].key for name in names]
-        return {key.NAME: StatusRecord.of(key.with_outcome(outcome)) for key in keys if isinstance(key, Metric)}
