@@ -29,11 +29,6 @@ class NamedPlugin(Protocol):
 _MARK = "_profilerkit_plugin"
 
 
-def is_interruption(error: BaseException) -> bool:
-    """Return whether an error stops a call from outside: Ctrl-C, a cancelled task, an error of a timer or a signal."""
-    return not isinstance(error, (Exception, SystemExit, GeneratorExit))
-
-
 class contained:
     """Contains the errors of a plugin's code: a context manager for each call of such code.
 
@@ -58,7 +53,8 @@ class contained:
         """Convert or mark the error of the block."""
         if error is None or self.plugin is None:
             return
-        if is_interruption(error):
+        if not isinstance(error, (Exception, SystemExit, GeneratorExit)):
+            # It stops the call from outside: Ctrl-C, a cancelled task, an error of a timer or a signal.
             if not self.plugin.is_own:  # a plugin of ours needs no note: the user called it
                 waiting = f"profilerkit was waiting for {self.doing} of plugin {self.plugin}"
                 note = f"{waiting}; {self.plugin.workaround}"
