@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -101,19 +100,11 @@ def _list_candidates(folders: tuple[str, ...]) -> list[_Default]:
     """Return the functions in these folders that may be defaults; raises for one that no profiler can take."""
     candidates = []
     for members in _read_modules(folders).values():
-        for source in _list_sources(members):
+        for source in filter(_is_made_without_arguments, members.values()):
             function = _make_function(source)
             read_usable(function)
             candidates.append(_Default(source, function, frozenset(key.NAME for key in function.list_keys())))
     return candidates
-
-
-def _list_sources(members: dict[str, Any]) -> Iterator[_Source]:
-    """Yield the functions among the members of a module, and the classes that make one without arguments."""
-    for member in members.values():
-        is_function = isinstance(member, ProfilerFunction)
-        if is_function or (issubclass(member, ProfilerFunction) and _needs_no_arguments(member)):
-            yield member
 
 
 def _make_function(source: _Source) -> ProfilerFunction:
@@ -138,8 +129,10 @@ def _is_member(value: Any) -> bool:
     return issubclass(value, kinds) if isinstance(value, type) else isinstance(value, kinds)
 
 
-def _needs_no_arguments(cls: type) -> bool:
-    """Return whether an instance can be made without arguments."""
-    parameters = inspect.signature(cls).parameters.values()
+def _is_made_without_arguments(member: Any) -> bool:
+    """Return whether a member of a module is a function, or a class that makes one without arguments."""
+    if not (isinstance(member, type) and issubclass(member, ProfilerFunction)):
+        return isinstance(member, ProfilerFunction)
+    parameters = inspect.signature(member).parameters.values()
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return all(parameter.default is not parameter.empty or parameter.kind in optional for parameter in parameters)
