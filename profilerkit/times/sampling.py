@@ -167,7 +167,7 @@ class _Rounds:
         In a fixed order, regular events on the machine could disturb the same run again and again. In a random order
         they disturb every run with the same probability, so that the sign test of the pairs is valid for any noise.
         """
-        for index in self._draw.sample(range(len(self._runs)), len(self._runs)) if len(self._runs) > 1 else (0,):
+        for index in self._draw.sample(range(len(self._runs)), len(self._runs)):
             self.samples[index].append(self._runs[index].seconds(self._clock))
 
 
