@@ -11,8 +11,8 @@ __all__ = ["channels_last_order", "in_declared_layout"]
 def in_declared_layout(
     tensors: Sequence[Any],
     declared: Sequence[Sequence[int | None]],
-    shape_of: Callable[[Any], Sequence[int | None] | None],
-    transposed: Callable[[Any, list[int]], Any],
+    read_shape: Callable[[Any], Sequence[int | None] | None],
+    transpose: Callable[[Any, list[int]], Any],
 ) -> Sequence[Any]:
     """Return the tensors with the channels moved to the end, where that gives the declared shape.
 
@@ -20,16 +20,16 @@ def in_declared_layout(
         tensors: The positional inputs.
         declared: The shapes that the model declares, the batch first. If their number differs from that of the tensors,
             the tensors are returned unchanged.
-        shape_of: Returns the shape of a tensor; None for a value that is not a tensor, or an unknown shape.
-        transposed: Returns a tensor with its axes in a given order.
+        read_shape: Returns the shape of a tensor; None for a value that is not a tensor, or an unknown shape.
+        transpose: Returns a tensor with its axes in a given order.
     """
     if len(tensors) != len(declared):
         return tensors
 
     def move(tensor: Any, expected: Sequence[int | None]) -> Any:
-        shape = shape_of(tensor)
+        shape = read_shape(tensor)
         order = None if shape is None else channels_last_order(shape, expected)
-        return tensor if order is None else transposed(tensor, order)
+        return tensor if order is None else transpose(tensor, order)
 
     return [move(tensor, expected) for tensor, expected in zip(tensors, declared, strict=True)]
 
