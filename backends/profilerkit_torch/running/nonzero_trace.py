@@ -169,7 +169,7 @@ def _has_own_zero(weight: torch.Tensor, func: Any) -> bool:
 
 def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
     """Return the tensors that an operator multiplies and that may be weights."""
-    name = read_schema(func).name
+    name = read_schema(func).name.removesuffix("_")  # of an operator in place
     if name in _WITH_WEIGHT:
         return tensors_in(args[1:2])
     if name in _WITH_ADDEND:

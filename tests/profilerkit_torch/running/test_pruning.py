@@ -137,6 +137,7 @@ def test_the_zeros_of_a_vector_count(shape: tuple[int, ...]) -> None:
     "multiply",
     [
         lambda weight, x: torch.addmv(torch.zeros(3), x, weight),
+        lambda weight, x: torch.zeros(3).addmv_(x, weight),
         lambda weight, x: torch.addr(torch.zeros(3, 4), x[:, 0], weight),
         lambda weight, x: nn.functional.linear(x, weight),
     ],
