@@ -8,7 +8,7 @@ calls inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -66,21 +66,11 @@ class Timeline:
         self._stack = CallStack(layers)
         self._frames = Frames()
         self._moments = _Moments(clock)
-        self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
-            Kind.ENTER: self._enter,
-            Kind.LEAVE: self._leave,
-            Kind.STARTS: self._start_node,
-            Kind.ENDS: self._end_node,
-            Kind.OVER: lambda subject, task: self._frames.end_backward(task),
-            Kind.SKIP: lambda subject, number: self._moments.drop_elapsed(),
-            Kind.FORGET: self._forget_backward,
-            Kind.GRAPH: self._note_graph,
-        }
 
     def advance(self, events: Sequence[Event]) -> None:
         """Take further events, and convert their moments to seconds if this needs no waiting."""
         for kind, subject, moment, number in events:
-            self._handlers[kind](subject, number)
+            self._follow(kind, subject, number)
             self._moments.add(moment, self._frames.call, self._frames.backward is not None)
         if not self._frames and self._moments.are_ready:
             self.settle()
@@ -88,6 +78,25 @@ class Timeline:
     def settle(self) -> None:
         """Convert the moments so far to seconds and give these to their calls."""
         self._moments.settle(goes_on=bool(self._frames))
+
+    def _follow(self, kind: Kind, subject: Any, number: int) -> None:
+        match kind:
+            case Kind.ENTER:
+                self._enter(subject, number)
+            case Kind.LEAVE:
+                self._leave(subject, number)
+            case Kind.STARTS:
+                self._start_node(subject, number)
+            case Kind.ENDS:
+                self._end_node(number)
+            case Kind.OVER:
+                self._frames.end_backward(number)
+            case Kind.SKIP:
+                self._moments.drop_elapsed()
+            case Kind.FORGET:
+                self._forget_backward()
+            case Kind.GRAPH:  # inside of a layer, its nodes are nodes of this layer
+                self.has_second_gradients |= not self._frames.is_inside_call
 
     # Calls of layers -----------------------------------------------------------------------------------------------
 
@@ -155,21 +164,17 @@ class Timeline:
         run = running.run if running is not None else next(reversed(self.runs.kept), None)
         return None if run is None else run.find_last_call(subject.paths)
 
-    def _end_node(self, subject: Any, task: int) -> None:
+    def _end_node(self, task: int) -> None:
         frame = self._frames.go_on_backward(task)
         frame.ended = True
         if frame.call is not None:
             frame.call.backward.hooks += 1
 
-    def _forget_backward(self, subject: Any, number: int) -> None:
+    def _forget_backward(self) -> None:
         for frame in self._frames.drop_backward():
             if frame.call is not None:
                 frame.call.run.has_backward = False
         self._moments.drop_elapsed()
-
-    def _note_graph(self, subject: Any, number: int) -> None:
-        """Note that a backward pass makes a graph; inside of a layer, its nodes are nodes of this layer."""
-        self.has_second_gradients = self.has_second_gradients or not self._frames.is_inside_call
 
 
 class _Moment(NamedTuple):
