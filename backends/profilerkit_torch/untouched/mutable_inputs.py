@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from profilerkit import ModelInputs
 from profilerkit.process.containers import CONTAINERS, refill
 from profilerkit.process.object_facts import copy_content
-from profilerkit.process.restoring import call_each, for_each, restored
+from profilerkit.process.restoring import Step, call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import list_reachable
@@ -63,9 +64,8 @@ class InputObjects:
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
         #: The tensors that are inputs themselves, and the tensors that objects lead to.
         self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
-        self._contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
-        self._slots = note_slots(values)
-        self._states = note_states(values)
+        contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
+        self._steps: list[Step] = [partial(for_each, refill, contents), *note_slots(values), *note_states(values)]
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.
             self.aliases = list_aliases(self.all_tensors)
@@ -77,9 +77,7 @@ class InputObjects:
 
     def restore(self) -> None:
         """Restore the contents of the objects: quick, because it is timed with each run."""
-        for_each(refill, self._contents)
-        call_each(slots.restore for slots in self._slots)
-        call_each(self._states)
+        call_each(self._steps)
 
     def _restore_tensors(self) -> None:
         with unseen_by_subclasses():

@@ -90,11 +90,10 @@ def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step],
 
 def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
     """Note the structure of a model, and the sizes of tensors with values; return the steps that put both back."""
-    with_slots = note_slots((*inventory.modules, *inventory.objects, *inventory.containers))
     structure: list[Step] = [
         *note_modules(inventory),
         *map(note_class, list_own_classes(inventory, with_attributes=True)),
-        *(slots.restore for slots in with_slots),
+        *note_slots((*inventory.modules, *inventory.objects, *inventory.containers)),
     ]
     contents = [(container, copy_content(container)) for container in inventory.containers]
     return [

@@ -28,16 +28,15 @@ def note_process(settings: SettingsSnapshot) -> list[Step]:
 
     A forked child gets the settings alone: the random generators have locks, which another thread may have held.
     """
-    return [*_note_random_numbers(), _note_streams(), settings.restore, _note_hooks()]
-
-
-def _note_random_numbers() -> Iterator[Step]:
-    python = random.getstate()
-    yield lambda: random.setstate(python)
-    yield _note_numpy()
-    on_cpu = torch.get_rng_state()
-    yield lambda: torch.set_rng_state(on_cpu)
-    yield from _note_accelerators()
+    return [
+        partial(random.setstate, random.getstate()),
+        _note_numpy(),
+        partial(torch.set_rng_state, torch.get_rng_state()),
+        *_note_accelerators(),
+        _note_streams(),
+        settings.restore,
+        _note_hooks(),
+    ]
 
 
 def _note_numpy() -> Step:
@@ -116,8 +115,8 @@ class SettingsSnapshot:
     """The values of all settings."""
 
     def __init__(self) -> None:
-        self._of_thread = _read_all(_OF_THREAD)
-        self._of_process = _read_all(_OF_PROCESS)
+        self._of_thread = [(setting, _read(setting)) for setting in _OF_THREAD]
+        self._of_process = [(setting, _read(setting)) for setting in _OF_PROCESS]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -130,10 +129,6 @@ class SettingsSnapshot:
 
 #: The value of a setting that cannot be read: torch's old and new names of it were mixed, or numpy is not imported.
 _UNREADABLE = object()
-
-
-def _read_all(settings: Iterable[_Setting]) -> list[tuple[_Setting, Any]]:
-    return [(setting, _read(setting)) for setting in settings]
 
 
 def _read(setting: _Setting) -> Any:

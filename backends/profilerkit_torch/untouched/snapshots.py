@@ -48,7 +48,7 @@ def note_class(cls: type) -> Step:
     # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
     values = [*list_reachable([value for name, value in attributes.items() if name[:2] != "__"])]
     contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
-    inner = [*(slots.restore for slots in note_slots(values)), *note_states(values)]
+    inner = [*note_slots(values), *note_states(values)]
 
     def restore() -> None:
         current = vars(cls)
@@ -83,11 +83,11 @@ class SlotsSnapshot:
                 slot.__set__(self.owner, value)
 
 
-def note_slots(values: Iterable[Any]) -> list[SlotsSnapshot]:
-    """Return the snapshots of the values whose classes have ``__slots__``."""
+def note_slots(values: Iterable[Any]) -> list[Step]:
+    """Return the steps that put back the contents of ``__slots__``, of the values whose classes have some."""
     values = list(values)
     kinds = {kind for kind in set(map(type, values)) if list_slots(kind)}  # asked of each class once: there are few
-    return [SlotsSnapshot(value) for value in values if type(value) in kinds]
+    return [SlotsSnapshot(value).restore for value in values if type(value) in kinds]
 
 
 def note_states(values: Iterable[Any]) -> list[Step]:
