@@ -6,7 +6,6 @@ nothing (its content security policy forbids it), and shows the same values as e
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,7 +15,7 @@ from profilerkit.piping.outcome import Completeness
 from profilerkit.render.content import parts
 from profilerkit.render.cost_grids import make_cost_grid
 from profilerkit.render.grids import Grid, Notes, join_units
-from profilerkit.render.summary import begin_with_state, describe_inputs
+from profilerkit.render.summary import begin_with_state, describe_inputs, strip_class
 from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts
 from profilerkit.results.comparison import Comparison
@@ -110,18 +109,12 @@ def _split_content(result: Report | Comparison, explains_absent: bool = True) ->
     return grid, notes
 
 
-def _strip_class(inputs: str) -> str:
-    """Return the text of inputs without the name of the class that holds them."""
-    match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
-    return match[1] if match else inputs
-
-
 def _describe(report: Report) -> dict[str, Any]:
     facts = {
         "Backend": report.backend,
         "Model type": report.model_type,
         "Batch size": "" if report.batch_size is None else str(report.batch_size),
-        "Inputs": _strip_class(report.inputs),
+        "Inputs": strip_class(report.inputs),
         "Device": report.environment.get("device", ""),
         "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
         "Fingerprint": report.fingerprint,

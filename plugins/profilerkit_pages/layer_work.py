@@ -44,9 +44,6 @@ def sum_forward_work(operators: Iterable[Mapping[str, Any]]) -> dict[str, LayerW
 
 def find_shared_times(report: Report, work: Iterable[str]) -> set[str]:
     """Return the layers whose measured time is not of their own work alone; ``work`` has the paths to check."""
-    timed = [record.value for record in report.statuses.values() if isinstance(record.value, LayerTable)]
-    return layer_view.find_shared_times((row for table in timed if _has_own_times(table) for row in table), work)
-
-
-def _has_own_times(table: LayerTable) -> bool:
-    return {"path", "calls", "own_forward_seconds"} <= set(table.columns)
+    tables = [record.value for record in report.statuses.values() if isinstance(record.value, LayerTable)]
+    timed = [table for table in tables if {"path", "calls", "own_forward_seconds"} <= set(table.columns)]
+    return layer_view.find_shared_times((row for table in timed for row in table), work)

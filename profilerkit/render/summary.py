@@ -33,7 +33,7 @@ from .notes import describe_batch
 from .selection import Selection
 from .values import Column, choose_mark, share_text, write_in_full, write_interval
 
-__all__ = ["begin_with_state", "describe_inputs", "render", "summarize"]
+__all__ = ["begin_with_state", "describe_inputs", "render", "strip_class", "summarize"]
 
 #: How many types of layers are named.
 _TYPES = 4
@@ -95,7 +95,7 @@ def _has_layers(content: Iterable[Part]) -> bool:
 
 def describe_inputs(report: Report) -> str:
     """Return the model's inputs, the device and the number of threads in a line; empty if nothing is known."""
-    inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
+    inputs = strip_class(report.inputs)
     device = report.environment.get("device", "").removeprefix("/").lower()
     facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, device]
     threads = report.arguments.get("num_threads") or report.environment.get("intra_op_threads", "0")
@@ -103,6 +103,12 @@ def describe_inputs(report: Report) -> str:
     if has_run and threads.isdecimal() and threads != "0":
         facts.append("1 thread" if threads == "1" else f"{threads} threads")
     return ", ".join(filter(None, facts))
+
+
+def strip_class(inputs: str) -> str:
+    """Return the text of inputs without the name of the class that holds them."""
+    match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
+    return match[1] if match else inputs
 
 
 def begin_with_state(notes: Part, report: Report) -> Notes:

@@ -58,7 +58,7 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     columns = [name for name in _choose_columns(table) if any(_has_content(row[name]) for row in rows)]
     # A tree of layers, below the model itself; a row of it has its own name alone.
     is_tree = not is_cut and "path" in columns and "depth" in table.columns and not rows[0]["path"]
-    headings = tuple(_write_heading(name) for name in columns)
+    headings = tuple({"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title for name in columns)
     cells = tuple(tuple(_write_cell(row, name, is_tree) for name in columns) for row in rows)
     numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
     depths = tuple(row["depth"] for row in rows) if is_tree else ()
@@ -107,10 +107,6 @@ def _is_numeric(rows: Iterable[_Row], name: str) -> bool:
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
-
-
-def _write_heading(name: str) -> str:
-    return {"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title
 
 
 def _write_cell(row: _Row, name: str, is_tree: bool) -> str:

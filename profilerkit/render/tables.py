@@ -32,7 +32,9 @@ def table_text(table: Table, top: int | None = ROWS, depth: int | None = None) -
 
 def first_rows(table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
     """Return the first rows of a table as every form shows them."""
-    return table_grid(_write_title(table, top), table, top, depth)
+    is_whole = top is None or len(table) <= top
+    rows = f", {format_count(len(table), 'row')}" if is_whole else ""  # the title of a part says how many there are
+    return table_grid(f"{type(table).__name__}{rows}", table, top, depth)
 
 
 def save(table: Table, path: Path) -> None:
@@ -46,11 +48,6 @@ def save(table: Table, path: Path) -> None:
     if path.suffix.lower() not in forms:
         raise ArgumentError(f"path={str(path)!r}: a table is written as {', '.join(forms)}; give one of these suffixes")
     write_text(path, forms[path.suffix.lower()]())
-
-
-def _write_title(table: Table, top: int | None) -> str:
-    rows = f", {format_count(len(table), 'row')}"
-    return f"{type(table).__name__}{rows if top is None or len(table) <= top else ''}"
 
 
 def _make_plain(row: Mapping[str, Any]) -> dict[str, Any]:

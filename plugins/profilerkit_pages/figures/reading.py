@@ -54,8 +54,9 @@ def require_layers(report: Report) -> LayerTable:
 def require_column(report: Report, layers: LayerTable, name: str) -> None:
     """Raise `ValueError` if a table of layers lacks a column, or if the column has no number."""
     if name not in layers[0]:
+        reason = why_missing(report, "layer_times") if "second" in name else "no such values were traced"
         raise ValueError(
-            f"no column {name!r} in the layers of {report.name}: {_advise(report, name)}; "
+            f"no column {name!r} in the layers of {report.name}: {reason}; "
             f"they have {', '.join(column for column in layers[0] if has_numbers(layers, column))}"
         )
     if not has_numbers(layers, name):
@@ -65,12 +66,6 @@ def require_column(report: Report, layers: LayerTable, name: str) -> None:
 def has_numbers(layers: LayerTable, name: str) -> bool:
     """Return whether any layer has a number in a column."""
     return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in layers)
-
-
-def _advise(report: Report, name: str) -> str:
-    if "second" not in name:
-        return "no such values were traced"
-    return why_missing(report, "layer_times")
 
 
 def why_missing(report: Report, key: str) -> str:
