@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from ..foreign_text import visible
@@ -25,8 +23,8 @@ __all__ = [
     "difference_grid",
     "layer_grid",
     "make_grid",
+    "name_layer",
     "write_calls",
-    "write_name",
 ]
 
 Row: TypeAlias = Mapping[str, Any]
@@ -47,15 +45,13 @@ _LEAST_NEEDED = ("Calls", "Type", "FLOPs", "Settings", "Share of\nbackward", "Sh
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.
 _HIDDEN = {"flops": "FLOPs", "own_macs": "own MACs", "own_flops": "own FLOPs"}
-#: How the keys of the first and of the second model begin in a row of two models.
-_SIDES = ("", "other_")
 
 
 class GridColumn(NamedTuple):
-    """A column of a grid: its title, how it writes the cell of a row, and whether the cells are numbers."""
+    """A column of a grid: its title, the cells of all rows, and whether they are numbers."""
 
     title: str
-    write: Callable[[Row], str]
+    cells: Sequence[str]
     is_number: bool = False
 
 
@@ -68,25 +64,29 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
         nested: Whether a layer has its own name alone, indented below its parent; else its whole path is shown.
         with_seconds: Whether the times are shown; they are not if they have a grid of their own.
     """
-    columns = [GridColumn("Layer", partial(write_name, nested=nested)), GridColumn("Type", itemgetter("type"))]
-    if any(map(write_settings, layers)):
-        columns.append(GridColumn("Settings", write_settings))
-    columns.append(GridColumn("Output shape", lambda row: write_shapes(row.get("output_shapes"))))
+    columns = [
+        GridColumn("Layer", [name_layer(row["path"], nested) for row in layers]),
+        GridColumn("Type", [row["type"] for row in layers]),
+    ]
+    settings = list(map(write_settings, layers))
+    if any(settings):
+        columns.append(GridColumn("Settings", settings))
+    columns.append(GridColumn("Output shape", [write_shapes(row.get("output_shapes")) for row in layers]))
     if any(row["calls"] != 1 for row in layers):
-        columns.append(GridColumn("Calls", write_calls, is_number=True))
+        columns.append(GridColumn("Calls", list(map(write_calls, layers)), is_number=True))
     for key, heading in _COUNTS.items():
-        columns.append(GridColumn(heading, partial(_write_bounded, key=key), is_number=True))
+        columns.append(GridColumn(heading, [_write_bounded(row, key) for row in layers], is_number=True))
     for key, heading in _TIMED.items():
         is_time = "_seconds" in key  # seconds, or their share of the model's
         if layers and key in layers[0] and (with_seconds or not is_time):
-            columns.append(GridColumn(heading, partial(_write_measured, key=key), is_number=True))
+            columns.append(GridColumn(heading, [_write_measured(row, key) for row in layers], is_number=True))
     return make_grid(title, columns, layers, nested)
 
 
 def make_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
     """Return the grid of these columns, with a row for each layer, indented by its depth if names are nested."""
     titles = tuple(column.title for column in columns)
-    cells = tuple(tuple(column.write(row) for column in columns) for row in rows)
+    cells = tuple(zip(*(column.cells for column in columns), strict=True))
     numeric = frozenset(index for index, column in enumerate(columns) if column.is_number)
     depths = tuple(row["depth"] for row in rows) if nested else ()
     return Grid(title, titles, cells, numeric, depths, kind="layers", least_needed=_LEAST_NEEDED)
@@ -97,14 +97,17 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
 
     ``nested`` is as in `layer_grid`.
     """
-    columns = [GridColumn("Layer", partial(_write_both_names, nested=nested)), GridColumn("Type", _write_both_types)]
+    columns = [
+        GridColumn("Layer", [_write_both_names(row, nested) for row in rows]),
+        GridColumn("Type", list(map(_write_both_types, rows))),
+    ]
     for key in ("params", "macs"):
-        for side, name in zip(_SIDES, names, strict=True):
-            heading = f"{_COUNTS[key]}\n{visible(name)}"
-            columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
+        for side, name in zip(("", "other_"), names, strict=True):
+            cells = [_write_side(row, f"{side}{key}") for row in rows]
+            columns.append(GridColumn(f"{_COUNTS[key]}\n{visible(name)}", cells, is_number=True))
     changes = list(map(_describe_change, rows))
     if any(change != "changed" for change in changes):
-        columns.append(GridColumn("Change", _describe_change))
+        columns.append(GridColumn("Change", changes))
     grid = make_grid(title, columns, rows, nested)
     is_hidden = any(change != row["change"] for change, row in zip(changes, rows, strict=True))
     return replace(grid, least_needed=()) if is_hidden else grid  # no other column shows such a difference
@@ -116,26 +119,23 @@ def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterat
     A cell is empty if the model lacks the layer, and a hyphen if the count of the layer is 0.
     """
     rows = within_depth(comparison.all_layers(*_ALL_MODELS), depth)
-    for column, title in _ALL_MODELS.items():
-        columns = [GridColumn("Layer", write_name), GridColumn("Type", itemgetter("type"))]
+    names = GridColumn("Layer", [name_layer(row["path"]) for row in rows])
+    types = GridColumn("Type", [row["type"] for row in rows])
+    for key, title in _ALL_MODELS.items():
+        columns = [names, types]
         for report in comparison.reports:
-            write = partial(_write_model, column=column, model=report.name)
-            columns.append(GridColumn(visible(report.name), write, is_number=True))
+            cells = [_write_model(row, key, report.name) for row in rows]
+            columns.append(GridColumn(visible(report.name), cells, is_number=True))
         yield make_grid(title, columns, rows)
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
 
 
-def _name_layer(path: str, nested: bool) -> str:
-    """Return the last part of a path, or all of it; the model itself has an empty one."""
+def name_layer(path: str, nested: bool = True) -> str:
+    """Return the last part of a path, or all of it unless the row is nested; the model itself has an empty one."""
     name = path.rpartition(".")[2] if nested else path
     return name or "(model)"
-
-
-def write_name(row: Row, nested: bool = True) -> str:
-    """Return the name of a layer: its path, or the last part of it inside the rows of its parents."""
-    return _name_layer(row["path"], nested)
 
 
 def write_calls(row: Row) -> str:
@@ -156,8 +156,8 @@ def _write_measured(row: Row, key: str) -> str:
 def _write_both_names(row: Row, nested: bool) -> str:
     """Return the name of a layer in the first model, with that in the second one if it differs."""
     path, other = row["path"], row["other_path"]
-    name = _name_layer(path, nested)
-    return name if other in (None, path) else f"{name} / {_name_layer(other, nested)}"
+    name = name_layer(path, nested)
+    return name if other in (None, path) else f"{name} / {name_layer(other, nested)}"
 
 
 def _write_both_types(row: Row) -> str:

@@ -6,9 +6,7 @@ the layers inside (``forward_seconds``), and mostly one of the layer's own, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
@@ -18,7 +16,7 @@ from ..trace.layer_table import is_by_layer
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .grids import Grid
-from .layer_grids import GridColumn, Row, make_grid, write_calls, write_name
+from .layer_grids import GridColumn, Row, make_grid, name_layer, write_calls
 from .ranks import rank_rows, write_ranked_title
 from .values import Column, share_text
 
@@ -56,15 +54,18 @@ def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None 
         ranked = rank_rows(rows)
         title = write_ranked_title(title, ranked, min(top, len(ranked.rows)), len(rows))
         rows = list(ranked.rows[:top])
-    columns = [GridColumn("Layer", partial(write_name, nested=is_whole)), GridColumn("Type", itemgetter("type"))]
+    columns = [
+        GridColumn("Layer", [name_layer(row["path"], is_whole) for row in rows]),
+        GridColumn("Type", [row["type"] for row in rows]),
+    ]
     if any(row.get("calls", 1) != 1 for row in rows):
-        columns.append(GridColumn("Calls", write_calls, is_number=True))
+        columns.append(GridColumn("Calls", list(map(write_calls, rows)), is_number=True))
     for name in _list_times(layers.columns):
         if any(row[name] is not None for row in rows):
             columns += _list_time_columns(name, layers, rows, is_whole)
     for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
         if any(row.get(key) for row in rows):
-            columns.append(GridColumn(heading, itemgetter(key)))
+            columns.append(GridColumn(heading, [row[key] for row in rows]))
     return make_grid(title, columns, rows, is_whole)
 
 
@@ -86,28 +87,27 @@ def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is
     own_seconds = f"{_OWN}{seconds}"
     has_own = own_seconds in layers.columns
     shown = seconds if is_whole or not has_own else own_seconds
-    yield _make_seconds_column(shown, partial(_write_seconds, column=shown, layers=layers))
-    model_seconds = next((row.get(seconds) for row in layers if not row["path"]), None)
-    if not has_own or not model_seconds:
+    cells = [_write_seconds(row, shown, layers) for row in rows]
+    yield GridColumn(_write_heading(shown), cells, is_number=True)
+    whole = next((row.get(seconds) for row in layers if not row["path"]), None)
+    if not has_own or not whole:
         return
+    shares = ["-" if row[shown] is None else share_text(row[shown] / whole) for row in rows]
     heading = f"Share of\n{' '.join(split_words(seconds.removesuffix(_SECONDS)))}"
-    yield GridColumn(heading, partial(_write_share, column=shown, whole=model_seconds), is_number=True)
-    least = _LEAST_OWN * model_seconds
-    if is_whole and any(_holds_others(row) and (row[own_seconds] or 0) >= least for row in rows):
-        yield _make_seconds_column(own_seconds, partial(_write_own_seconds, column=own_seconds, layers=layers))
+    yield GridColumn(heading, shares, is_number=True)
+    if is_whole and any(_holds_others(row) and (row[own_seconds] or 0) >= _LEAST_OWN * whole for row in rows):
+        # The own seconds of a layer without others inside are all that it has: they are shown already.
+        cells = [_write_seconds(row, own_seconds, layers) if _holds_others(row) else "" for row in rows]
+        yield GridColumn(_write_heading(own_seconds), cells, is_number=True)
 
 
-def _make_seconds_column(column: str, write: Callable[[Row], str]) -> GridColumn:
-    return GridColumn(write_title(column.removesuffix(_SECONDS)), write, is_number=True)
+def _write_heading(column: str) -> str:
+    return write_title(column.removesuffix(_SECONDS))
 
 
 def _holds_others(row: Row) -> bool:
     """Return whether a layer has others inside; a table that does not say so has none that do."""
     return not row.get("is_leaf", True)
-
-
-def _write_share(row: Row, column: str, whole: float) -> str:
-    return "-" if row[column] is None else share_text(row[column] / whole)
 
 
 def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
@@ -117,8 +117,3 @@ def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
         return text
     measured = layers.measurement(row["path"], column)
     return f"{text} {format_noise(measured.noise, digits=0)}" if len(measured.samples) > 1 else text
-
-
-def _write_own_seconds(row: Row, column: str, layers: LayerTable) -> str:
-    """Return the own seconds of a layer that holds others; nothing for another, whose own are all that it has."""
-    return _write_seconds(row, column, layers) if _holds_others(row) else ""
