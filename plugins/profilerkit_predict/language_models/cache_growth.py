@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -75,7 +75,8 @@ class _History(NamedTuple):
     def find_part(self) -> CacheLayer:
         """Return how the tensor grows."""
         present = [tensor for tensor in self.tensors if tensor is not None]
-        last, axis = present[-1], _find_changing_axis(present)
+        last, sizes = present[-1], zip(*(tensor.shape for tensor in present), strict=True)
+        axis = next((axis for axis, values in enumerate(sizes) if len(set(values)) > 1), None)  # the first that changes
         if axis is not None or None in self.tensors:
             return self._describe_growing(last, len(last.shape) - 2 if axis is None else axis)
         if last.window is not None and _is_full_window(last, self.contexts[0]):
@@ -123,12 +124,6 @@ def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -
     ]
     powers_of_two = [stride for stride in fitting if stride.bit_count() == 1]
     return min(powers_of_two or fitting, default=0)
-
-
-def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
-    """Return the first axis of a tensor that is not the same at all lengths; None for none."""
-    sizes = zip(*(tensor.shape for tensor in tensors), strict=True)
-    return next((axis for axis, values in enumerate(sizes) if len(set(values)) > 1), None)
 
 
 def _is_full_window(tensor: CacheTensor, context: int) -> bool:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import median_high
 
 from profilerkit.backend import Backend, DeviceLike, RunOptions
@@ -19,7 +20,7 @@ from profilerkit.process.environment import machine
 from profilerkit.protocols import NamesDevices, require_capability
 
 from ..capabilities import CAPABILITIES, Calibrates
-from .calibration import Calibration, Network, write_content
+from .calibration import Calibration, write_content
 from .cases import CalibrationCase
 from .measuring import choose_clock, measure_networks, measure_tables
 
@@ -74,18 +75,17 @@ def calibrate(
     calibration = Calibration(tables, dispatch, host, backend=_describe_backend(backend, threads))
 
     networks = list(provider.calibration_networks(device))
-    uncorrected = _make_device(info, calibration, {})
+    measure = partial(measure_networks, backend, networks, _make_device(info, calibration, {}), clock=clock)
     options = RunOptions(num_threads=threads)
-    runs = {"": (max(began + seconds - time.perf_counter(), 0.0), options)}
+    progress(f"{len(networks)} networks")
+    results = measure(seconds=max(began + seconds - time.perf_counter(), 0.0), options=options)
     if compiled:  # beyond the seconds that were asked for
-        runs[", compiled"] = seconds * _OF_NETWORKS, replace(options, compile=True)
-    results: tuple[Network, ...] = ()
-    for name, (left, run_options) in runs.items():
-        progress(f"{len(networks)} networks{name}")
-        results += measure_networks(backend, networks, uncorrected, left, run_options, clock)
+        progress(f"{len(networks)} networks, compiled")
+        results += measure(seconds=seconds * _OF_NETWORKS, options=replace(options, compile=True))
     calibration = replace(calibration, networks=results)
-    taken = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
-    return _make_device(info, calibration, taken | _list_left_out(calibration, len(cases), failed, len(networks)))
+    facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
+    facts |= _list_left_out(calibration, len(cases), failed, len(networks))
+    return _make_device(info, calibration, facts)
 
 
 def _list_left_out(calibration: Calibration, cases: int, failed: Mapping[str, str], networks: int) -> dict[str, str]:
