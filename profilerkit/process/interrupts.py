@@ -53,37 +53,29 @@ class _Interrupts:
     """The user's handler of SIGINT, and its error."""
 
     def __init__(self) -> None:
-        self._handler: Any = None
-        self._raised: BaseException | None = None
+        self.handler: Any = None
+        self.raised: BaseException | None = None
 
     def watch(self) -> None:
         """Have interrupts of the main thread come here, where the user has a handler of Python's."""
         if not _is_main_thread():
             return
-        self._raised = None
+        self.raised = None
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler) and handler is not _handle_signal:
-            self._handler = handler
+            self.handler = handler
             signal.signal(signal.SIGINT, _handle_signal)
 
     def leave(self) -> None:
         """Give the user's handler back, unless his code has set another one meanwhile."""
         if _is_main_thread() and signal.getsignal(signal.SIGINT) is _handle_signal:
-            signal.signal(signal.SIGINT, self._handler)
-
-    def call_handler(self, number: int, frame: FrameType | None) -> Any:
-        """Call the user's handler, and keep its error."""
-        try:
-            return self._handler(number, frame)
-        except BaseException as error:
-            self._raised = error
-            raise
+            signal.signal(signal.SIGINT, self.handler)
 
     def take_raised(self) -> BaseException | None:
         """Return the error of the handler in the main thread, once."""
         if not _is_main_thread():
             return None
-        raised, self._raised = self._raised, None
+        raised, self.raised = self.raised, None
         return raised
 
 
@@ -95,11 +87,15 @@ def _is_main_thread() -> bool:
 
 
 def _handle_signal(number: int, frame: FrameType | None) -> Any:
-    """Call the user's handler; while a block is entered or left, have the signal sent again a moment later."""
+    """Call the user's handler and keep its error; while a block is entered or left, have the signal sent again soon."""
     if _is_changing(frame):
         _thread.start_new_thread(_send_again, (number,))
         return None
-    return INTERRUPTS.call_handler(number, frame)
+    try:
+        return INTERRUPTS.handler(number, frame)
+    except BaseException as error:
+        INTERRUPTS.raised = error
+        raise
 
 
 def _send_again(number: int) -> None:
