@@ -271,10 +271,16 @@ class IsolatedRun:
         return None if self._is_complete() else self._find_reason().code
 
     def result(self) -> Report:
-        """Return the report; raises the errors that `profilerkit.profile` would have raised."""
+        """Return the report; raises the errors that `profilerkit.profile` would have raised.
+
+        An error for lack of memory or threads has the limits in its message.
+        """
         progress = self.progress
         if progress.error is not None:
-            raise self._explain(progress.error)
+            limits = describe_limits(progress.failure, self.limits)
+            if limits and len(progress.error.args) == 1:
+                progress.error.args = (f"{progress.error}{limits}",)
+            raise progress.error
         if progress.report is None:
             report = make_unreached_report(self.job.label, self.job.metrics, self.job.static)
             missing = list(report.statuses)
@@ -290,13 +296,6 @@ class IsolatedRun:
     def _is_complete(self) -> bool:
         progress = self.progress
         return progress.done and not progress.pending and progress.report is not None
-
-    def _explain(self, error: Exception) -> Exception:
-        """Return an error of loading; one for lack of memory or threads has the limits in its message."""
-        limits = describe_limits(self.progress.failure, self.limits)
-        if limits and len(error.args) == 1:
-            error.args = (f"{error}{limits}",)
-        return error
 
     def _find_reason(self) -> Reason:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")

@@ -155,7 +155,7 @@ class Supervisor:
             channel.send(ended=asdict(ending))
 
     def _start(self, child: Callable[[], None]) -> None:
-        """Fork the child, which runs a function that does not return."""
+        """Fork the child, which limits itself, and runs a function that does not return."""
         supervisor = os.getpid()
         ready, go = os.pipe()  # the child begins when its base is known
         self.child = os.fork()
@@ -163,7 +163,10 @@ class Supervisor:
             try:
                 os.close(go)
                 self.control.close()
-                self._confine(supervisor)
+                processes.die_with_parent(supervisor)
+                os.setsid()
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                limit_resources(self.limits)
                 os.read(ready, 1)
                 os.close(ready)
                 child()
@@ -172,13 +175,6 @@ class Supervisor:
         os.close(ready)
         self._base = processes.resident_bytes(self.child)
         os.close(go)
-
-    def _confine(self, supervisor: int) -> None:
-        """Apply the limits to the calling process, which is the child."""
-        processes.die_with_parent(supervisor)
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        limit_resources(self.limits)
 
     # Watching ---------------------------------------------------------------------------------------------------
 
