@@ -9,7 +9,7 @@ from typing import Any
 
 from .foreign_text import visible
 
-__all__ = ["error_line", "find_importing_line", "find_raising_line", "list_causes", "shown"]
+__all__ = ["error_line", "find_raising_line", "list_causes", "shown"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
@@ -63,17 +63,11 @@ def _after_frames(lines: list[str]) -> list[str]:
     return lines[index:]
 
 
-class _Brief(reprlib.Repr):
-    """The short ``repr`` of any value, however long or deeply nested it is, and whatever its own ``repr`` does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel = 3
-        self.maxlist = self.maxtuple = self.maxdict = 4
-        self.maxstring = self.maxother = self.maxlong = 80
-
-
-_BRIEF = _Brief()
+#: The short ``repr`` of any value, however long or deeply nested it is.
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel = 3
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 4
+_BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 80
 
 
 def shown(value: Any) -> str:
@@ -92,23 +86,17 @@ def shown(value: Any) -> str:
     return " ".join(text.split())
 
 
-def find_raising_line(error: BaseException) -> str:
-    """Return where Python code raised an error, ``line 3 of my_package.plugin``; an empty text if it was not raised."""
-    return next(reversed(_list_lines(error)), "")
+def find_raising_line(error: BaseException, code: str = "") -> str:
+    """Return where Python code raised an error, ``line 3 of my_package.plugin``; an empty text if it was not raised.
 
-
-def find_importing_line(error: BaseException) -> str:
-    """Return the line of the innermost module whose import an error ended; an empty text for any other error."""
-    return next(reversed(_list_lines(error, "<module>")), "")
-
-
-def _list_lines(error: BaseException, code: str = "") -> list[str]:
-    """Return the lines of code through which an error was raised; with a name only the lines in code of this name."""
-    return [
+    With a name, it is the innermost line in code of that name: in "<module>", that of the import which the error ended.
+    """
+    lines = [
         f"line {line} of {frame.f_globals.get('__name__')}"
         for frame, line in walk_tb(error.__traceback__)
         if code in ("", frame.f_code.co_name)
     ]
+    return lines[-1] if lines else ""
 
 
 def list_causes(error: BaseException | None, *, implicit: bool = True) -> list[BaseException]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
-from ..error_text import find_importing_line, list_causes
+from ..error_text import find_raising_line, list_causes
 from ..errors import PluginFailedError, ProfilerKitError
 
 __all__ = [
@@ -83,7 +83,7 @@ def plugin_error_text(error: BaseException) -> str:
         raise
     except Exception:  # the plugin's own code writes it
         text = ""
-    where = find_importing_line(error)
+    where = find_raising_line(error, "<module>")
     return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({where})' if where else ''}"
 
 
