@@ -10,8 +10,7 @@ from profilerkit.count_text import format_count
 from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
-from ..operator_timing.events import EventKind, Frame
-from ..operator_timing.node_layers import assign_layers
+from ..operator_timing.events import EventKind, Frame, assign_layers
 from .common_names import common_name, find_common_name, name_as_compiled
 from .module_calls import assign_layers_by_modules
 from .sequence import assign_layers_by_order

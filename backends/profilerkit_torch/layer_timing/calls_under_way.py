@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .node_calls import Node
-from .timed_calls import Call
+from .timed_calls import Call, Node
 
 __all__ = ["BackwardFrame", "Frame", "Frames"]
 

@@ -23,8 +23,7 @@ from ..compat.modules import read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_reported_weights
 from ..model.tensors import has_graph
-from .node_calls import Accumulation, Node, Span
-from .timed_calls import Call
+from .timed_calls import Accumulation, Call, Node, Span
 from .timeline import Event, Kind
 
 __all__ = ["GraphHooks", "list_graph_outputs"]

@@ -16,8 +16,7 @@ from profilerkit.backend_kit.call_stack import CallStack
 
 from .calls_under_way import BackwardFrame, Frames
 from .clocks import EventClock, HostClock
-from .node_calls import Accumulation, Change, Node, Span
-from .timed_calls import Call, Overhead, TimedRuns
+from .timed_calls import Accumulation, Call, Change, Node, Overhead, Span, TimedRuns
 
 __all__ = ["Event", "Kind", "Timeline"]
 

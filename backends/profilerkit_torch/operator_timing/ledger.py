@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
 
-from .events import Event, EventKind, Frame, Kernel, make_frames
-from .node_layers import assign_layers
+from .events import Event, EventKind, Frame, Kernel, assign_layers, make_frames
 
 __all__ = ["OperatorLedger", "Row"]
 
