@@ -110,7 +110,7 @@ class ComputeFirstCall(ProfilerFunction):
             seconds = run.first_call_seconds
         mode = backend.mode(run_options)
         nothing = f"the {backend.name} backend compiles nothing in mode {mode!r}: all calls are alike"
-        return Unavailable(nothing) if seconds is None else _add_note(Measurement((seconds,)), run_options)
+        return Unavailable(nothing) if seconds is None else qualify(Measurement((seconds,)), notes=[str(run_options)])
 
 
 class ComputeExecutionTime(JointFunction):
@@ -160,7 +160,7 @@ class ComputeTrainingTime(JointFunction):
         times = measure_in_turn(steps, calls[0]["sampling"])
         # The note names the other options: the name of the metric says that a training step was timed.
         return [
-            _add_note(timed.time, replace(step.run_options, training=False))
+            qualify(timed.time, notes=[str(replace(step.run_options, training=False))])
             for step, timed in zip(steps, times, strict=True)
         ]
 
@@ -182,24 +182,23 @@ class TimedModel(NamedTuple):
 
 
 def measure_in_turn(calls: Sequence[TimedCall], sampling: Sampling) -> list[TimedModel]:
-    """Return the time of each model; they take turns."""
+    """Return the time of each model; they take turns.
+
+    Raises `InputError` if several processes run a model and each would choose the number of calls itself.
+    """
     runners = ((find_capability(call.backend, RunsInRanks), call.model) for call in calls)
-    _require_equal_calls(sampling, max(1 if runner is None else runner.ranks(model) for runner, model in runners))
+    ranks = max(1 if runner is None else runner.ranks(model) for runner, model in runners)
+    if ranks > 1 and (sampling.num_iters is None or sampling.warmup is None):
+        raise InputError(
+            f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
+            "enough: give num_iters= and warmup="
+        )
     with ExitStack() as running:
         passes = [
             Run.of(running.enter_context(call.backend.run(call.model, call.inputs, call.run_options))) for call in calls
         ]
         times = measure_interleaved(passes, sampling)
         return [TimedModel(time, tuple(run.runs)) for time, run in zip(times, passes, strict=True)]
-
-
-def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
-    """Raise `InputError` if several processes run the model and each would choose the number of calls itself."""
-    if ranks > 1 and (sampling.num_iters is None or sampling.warmup is None):
-        raise InputError(
-            f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
-            "enough: give num_iters= and warmup="
-        )
 
 
 def _read_call(arguments: Mapping[str, Any], training: bool = False) -> TimedCall:
@@ -216,15 +215,11 @@ def _make_values(call: TimedCall, timed: TimedModel) -> dict[str, Any]:
     batch_size = find_batch_size(call.inputs, call.backend, call.model)
     if batch_size is not None:
         throughput = batch_size / timed.time
+    notes = [str(call.run_options)]
     return {
-        ExecutionTime.NAME: Witnessed(_add_note(timed.time, call.run_options), timed.runs),
-        Throughput.NAME: _add_note(throughput, call.run_options),
+        ExecutionTime.NAME: Witnessed(qualify(timed.time, notes=notes), timed.runs),
+        Throughput.NAME: qualify(throughput, notes=notes),
     }
-
-
-def _add_note(value: Any, options: RunOptions) -> Any:
-    """Return a value with a note of the run options, if any were given."""
-    return qualify(value, notes=[str(options)])
 
 
 def note_left_out(options: RunOptions) -> str:
