@@ -238,22 +238,19 @@ class KnownBytes(NamedTuple):
 def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) -> KnownBytes:
     """Return the known and unknown bytes of a step's memory; ``optimizer_size`` may be a reason why it is unknown."""
     counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
-    optimizer_missing = (counted.missing,) if counted.missing else ()
-    return KnownBytes(counted, (*optimizer_missing, *_list_untold_gradients(trace)))
+    missing = [counted.missing] if counted.missing else []
+    unknown = [weight.name for weight in trace.parameters_in_memory if weight.trainable is None]
+    if unknown and trace.memory.left_bytes is None:  # else the trace knows which gradients are left
+        missing.append(
+            f"the gradients of weights of which it is not known whether they are trained ({', '.join(unknown[:5])})"
+        )
+    return KnownBytes(counted, tuple(missing))
 
 
 def find_step_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:
     """Return the peak of a training step: in one of its passes, or in the update of the weights."""
     in_passes = trace.memory.peak_bytes() + optimizer_size.state
     return max(in_passes, sum(_divide_update(trace, optimizer_size).values()))
-
-
-def _list_untold_gradients(trace: ModelTrace) -> tuple[str, ...]:
-    """Return which weights may have gradients or not, if the trace leaves that to the weights."""
-    names = [weight.name for weight in trace.parameters_in_memory if weight.trainable is None]
-    if not names or trace.memory.left_bytes is not None:
-        return ()
-    return (f"the gradients of weights of which it is not known whether they are trained ({', '.join(names[:5])})",)
 
 
 def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
