@@ -26,6 +26,7 @@ from ..untouched.caller_context import apart, as_caller, has_function_modes, mod
 from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
 from ..untouched.preservation import preserve, substitute, watch_parameters
+from ..untouched.snapshots import list_class_tensors
 from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
@@ -171,8 +172,9 @@ class _FirstPass:
         #: The objects in the inputs beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
         self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
+        self._of_classes = list_class_tensors(inventory)
         self.guard: ObservingGuard = ObservingGuard(
-            (*inventory.aliases, *list_aliases(self._gradients), *self.objects.aliases)
+            (*inventory.aliases, *list_aliases([*self._gradients, *self._of_classes]), *self.objects.aliases)
         )
 
     @contextmanager
@@ -193,7 +195,7 @@ class _FirstPass:
 
     def _list_unseen(self) -> Iterator[torch.Tensor]:
         """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
-        candidates = (*self._inventory.attributes, *self.objects.all_tensors)
+        candidates = (*self._inventory.attributes, *self._of_classes, *self.objects.all_tensors)
         return (tensor for tensor in candidates if tensor.device.type == "cpu")
 
     def _try(self, step: Step) -> ModelFailedError | None:

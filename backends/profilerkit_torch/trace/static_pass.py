@@ -20,10 +20,11 @@ from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.storages import count_stored_bytes, storage_key
-from ..model.tensors import PLAIN_TYPES, list_with_values
+from ..model.tensors import PLAIN_TYPES, list_aliases, list_with_values
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve, substitute
+from ..untouched.snapshots import list_class_tensors
 from ..untouched.write_guard import WriteGuard
 from .hidden_modes import find_namespaces, hide_modes
 from .inference_pass import InferencePass, below_autograd
@@ -75,7 +76,8 @@ class RecordedPass:
         #: What counts the storages that are made for the pass: of each recorder.
         self._lives: list[LiveBytes] = []
         self._objects = InputObjects(inputs)
-        self._guard = WriteGuard((*self._objects.aliases, *inventory.aliases))
+        of_classes = list_aliases(list_class_tensors(inventory))
+        self._guard = WriteGuard((*self._objects.aliases, *inventory.aliases, *of_classes))
 
     def list_remaining(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""

@@ -31,7 +31,7 @@ from ..model.storages import has_storage
 from ..model.tensors import list_with_values
 from .caller_context import apart, note_modes
 from .process_state import SettingsSnapshot, note_process
-from .snapshots import list_own_classes, note_class, note_modules, note_slots, note_states
+from .snapshots import list_class_tensors, list_own_classes, note_class, note_modules, note_slots, note_states
 from .tensor_marks import note_marks
 from .tensor_state import keep_values, list_versions, note_sizes, note_tensors, restore_versions, write_back
 
@@ -69,7 +69,8 @@ def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step],
     Their order matters. The modes come first, so that no mode of the model sees the other steps. Values are written
     through aliases, before the tensors themselves get their data back. Versions count every write, so they come last.
     """
-    kept = [*filter(has_storage, list_with_values((*inventory.buffers, *inventory.attributes)))]
+    tensors = (*inventory.buffers, *inventory.attributes, *list_class_tensors(inventory))
+    kept = [*filter(has_storage, list_with_values(tensors))]
     of_model = _note_model(inventory, kept)
     settings = SettingsSnapshot()
     of_process = note_process(settings)

@@ -21,7 +21,15 @@ from profilerkit.process.restoring import Step, call_each, for_each
 from ..model.attributes import EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
 
-__all__ = ["SlotsSnapshot", "list_own_classes", "note_class", "note_modules", "note_slots", "note_states"]
+__all__ = [
+    "SlotsSnapshot",
+    "list_class_tensors",
+    "list_own_classes",
+    "note_class",
+    "note_modules",
+    "note_slots",
+    "note_states",
+]
 
 #: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
@@ -40,6 +48,13 @@ def list_own_classes(inventory: Inventory, with_attributes: bool = False) -> lis
         kinds.update(map(type, attributes.values()))
     classes = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
     return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
+
+
+def list_class_tensors(inventory: Inventory) -> list[torch.Tensor]:
+    """Return the tensors that attributes of the user's classes lead to: they are in no inventory."""
+    attributes = [vars(cls).items() for cls in list_own_classes(inventory, with_attributes=True)]
+    values = [value for named in attributes for name, value in named if name[:2] != "__"]
+    return [value for value in list_reachable(values) if isinstance(value, torch.Tensor)]
 
 
 def note_class(cls: type) -> Step:

@@ -140,6 +140,19 @@ class Counted(Custom):
 
 
 @pytest.mark.parametrize("run", [time_model, run_static, evaluate])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_the_values_of_a_tensor_that_the_class_of_a_model_holds(holder: str, run: Callable[[nn.Module], None]) -> None:
+    put, get = HOLDERS[holder]
+
+    def forward(model: Any) -> None:
+        get(model.held).add_(1)
+
+    Counted.held = put(torch.zeros(2))
+    run(Counted(forward))
+    assert get(Counted.held).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("run", [time_model, run_static, evaluate])
 def test_a_slot_of_an_object_that_the_class_of_a_model_holds(run: Callable[[nn.Module], None]) -> None:
     def forward(model: Any) -> None:
         model.held.value += 1
