@@ -12,13 +12,17 @@ function pointsOf(history, metric) {
 
 const numbersOf = (points) => points.filter(({ value }) => isNumber(value));
 
-/** The change from one value to another, as a share of the first. */
+/** The change from one value to another, as a share of the first; null if one of them is a bound, whose change is not known. */
 function movement(one, two) {
-  if (one.value === two.value) return 0;
+  if (one.value === two.value && one.sign === two.sign) return 0;
+  if (one.sign || two.sign) return null;
   return one.value ? (two.value - one.value) / Math.abs(one.value) : Infinity;
 }
 
-const inPercent = (share) => (Number.isFinite(share) ? `${share > 0 ? "+" : "−"}${formatNumber(Math.abs(100 * share))} %` : "from zero");
+function inPercent(share) {
+  if (!share) return "";
+  return Number.isFinite(share) ? `${share > 0 ? "+" : "−"}${formatNumber(Math.abs(100 * share))} %` : "from zero";
+}
 
 /** What else differs between two measurements: versions, the model's own code, the commit, the kind of machine. */
 function changedBetween(history, one, two) {
@@ -130,7 +134,7 @@ class History {
       const before = points[place - 1] ?? {};
       const share = isNumber(point.value) && isNumber(before.value) ? movement(before, point) : 0;
       const changed = place ? changedBetween(history, place - 1, place).join("; ") : "";
-      return [history.at[place], history.status[place], written(point), share ? inPercent(share) : "", changed];
+      return [history.at[place], history.status[place], written(point), inPercent(share), changed];
     });
     return plainTable(["Measured (UTC)", "Status", this.metric.title, "Change", "What else changed"], lines, [2, 3]);
   }
