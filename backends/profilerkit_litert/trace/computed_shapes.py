@@ -10,7 +10,7 @@ import numpy as np
 from ai_edge_litert.schema_py_generated import Padding
 
 from ..costs import LiteRTCall
-from .shape_rules import RULES, are_integers, list_arrays, register
+from .shapes import RULES, are_integers, list_arrays, register
 from .values import Array
 
 #: The functions for known integers, such as the sizes of a shape, element by element.

@@ -11,7 +11,7 @@ from profilerkit.backend_kit.operator_calls import UnknownCostError
 from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 
 from ..costs import LiteRTCall
-from .shape_rules import RULES, list_arrays, move, register
+from .shapes import RULES, list_arrays, move, register
 
 #: The most elements that FILL makes here.
 _MOST_FILLED = 64
@@ -60,23 +60,17 @@ def _slice(call: LiteRTCall) -> Any:
     return move(call, lambda array: array[index])
 
 
-@register("CONCATENATION")
-def _concatenate(call: LiteRTCall) -> Any:
-    axis, arrays = call.option("axis", 0), list_arrays(call)
+@register("CONCATENATION PACK")
+def _join(call: LiteRTCall) -> Any:
+    """Join along a dimension that the inputs have, or pack them along a new one."""
+    axis, arrays, is_new = call.option("axis", 0), list_arrays(call), call.type == "PACK"
     if arrays is not None:
-        return np.concatenate(arrays, axis)
+        return np.stack(arrays, axis) if is_new else np.concatenate(arrays, axis)
     sizes = list(call.inputs[0])
-    sizes[axis] = sum(shape[axis] for shape in call.inputs)
-    return tuple(sizes)
-
-
-@register("PACK")
-def _pack(call: LiteRTCall) -> Any:
-    axis, arrays = call.option("axis", 0), list_arrays(call)
-    if arrays is not None:
-        return np.stack(arrays, axis)
-    sizes = list(call.inputs[0])
-    sizes.insert(axis % (len(sizes) + 1), len(call.inputs))
+    if is_new:
+        sizes.insert(axis % (len(sizes) + 1), len(call.inputs))
+    else:
+        sizes[axis] = sum(shape[axis] for shape in call.inputs)
     return tuple(sizes)
 
 
