@@ -34,7 +34,7 @@ from profilerkit.costs import (
 )
 from profilerkit.costs.numbers import is_float
 
-from .recurrent_inputs import RECURRENT
+from .nodes import RECURRENT
 
 __all__ = ["COSTS", "OPERATORS", "Call", "Cost", "Shapes", "UnknownShapeError", "register_op_cost"]
 

@@ -93,7 +93,7 @@ def _list_typed(nodes: Sequence[Any], layers: Sequence[_Around]) -> Iterator[Typ
     for node, around, has_weight in zip(nodes, layers, find_weighted(nodes), strict=True):
         kind = node.get_type_name()
         if kind not in _PASSIVE:
-            yield TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=_is_free(kind))
+            yield TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=kind in OPERATORS.free)
 
 
 def _count_unnamed(nodes: Sequence[Any], named: Sequence[_Around | None]) -> int:
@@ -101,12 +101,7 @@ def _count_unnamed(nodes: Sequence[Any], named: Sequence[_Around | None]) -> int
     if not any(named):
         return 0
     kinds = (node.get_type_name() for node, by_name in zip(nodes, named, strict=True) if by_name is None)
-    return sum(kind not in _PASSIVE and not _is_free(kind) for kind in kinds)
-
-
-def _is_free(kind: str) -> bool:
-    """Return whether an operator only moves data."""
-    return kind in OPERATORS.free
+    return sum(kind not in _PASSIVE and kind not in OPERATORS.free for kind in kinds)
 
 
 # The layers that names tell -------------------------------------------------------------------------------------------
@@ -160,9 +155,8 @@ def _ask_readers(nodes: Sequence[Any], named: Sequence[_Around | None]) -> list[
     layers_by_node: dict[str, _Around | None] = {}
     for node, around in zip(reversed(nodes), reversed(named), strict=True):  # readers run later: theirs are found
         if around is None:
-            of_readers = [
-                layers_by_node[target.get_node().get_name()] for target in read_consumers(node, layers_by_node)
-            ]
+            readers = [target.get_node().get_name() for target in read_consumers(node, layers_by_node)]
+            of_readers = [layers_by_node[reader] for reader in readers]
             around = _find_common([layers for layers in of_readers if layers is not None])
         layers_by_node[node.get_name()] = around
     return [layers_by_node[node.get_name()] or () for node in nodes]

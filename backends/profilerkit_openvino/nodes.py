@@ -1,13 +1,21 @@
-"""The facts of a node of OpenVINO's graph: dtypes, graphs inside it, constants, readers."""
+"""The facts of a node of OpenVINO's graph: dtypes, graphs inside it, constants, readers, inputs of recurrent ones."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["count_bytes", "dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
+__all__ = [
+    "RECURRENT",
+    "count_bytes",
+    "dtype_name",
+    "is_made_of_constants",
+    "list_inner",
+    "read_constant",
+    "read_consumers",
+]
 
 #: Our names of element types, by OpenVINO's names, for the types that `dtype_name` has no rule for.
 _NAMES = {
@@ -79,3 +87,33 @@ def read_consumers(node: Any, graph: Container[str]) -> list[Any]:
     """
     targets = [target for output in node.outputs() for target in output.get_target_inputs()]
     return [target for target in targets if target.get_node().get_name() in graph]
+
+
+class _RecurrentInputs(NamedTuple):
+    """The positions of the inputs of a recurrent operator; the first is the sequence, or one step of it for a cell.
+
+    Attributes:
+        states: The states that it begins with.
+        lengths: How long each sequence is; None for a cell, which takes one step.
+        weights: The matrices of the input, of all directions and gates.
+        recurrent_weights: The matrices of the state.
+        biases: The biases, which are always there: zeros for a layer without biases.
+        peepholes: The factors of an LSTM's cell state, which may be left out.
+    """
+
+    states: tuple[int, ...]
+    lengths: int | None
+    weights: int
+    recurrent_weights: int
+    biases: int
+    peepholes: int
+
+
+RECURRENT: Mapping[str, _RecurrentInputs] = {
+    "LSTMSequence": _RecurrentInputs((1, 2), 3, 4, 5, 6, 7),
+    "GRUSequence": _RecurrentInputs((1,), 2, 3, 4, 5, 6),
+    "RNNSequence": _RecurrentInputs((1,), 2, 3, 4, 5, 6),
+    "LSTMCell": _RecurrentInputs((1, 2), None, 3, 4, 5, 6),
+    "GRUCell": _RecurrentInputs((1,), None, 2, 3, 4, 5),
+    "RNNCell": _RecurrentInputs((1,), None, 2, 3, 4, 5),
+}

@@ -17,8 +17,7 @@ import numpy as np
 
 from profilerkit.costs.numbers import is_float
 
-from .nodes import dtype_name, read_constant
-from .recurrent_inputs import RECURRENT
+from .nodes import RECURRENT, dtype_name, read_constant
 
 __all__ = ["Role", "Use", "find_role"]
 

@@ -16,8 +16,7 @@ from profilerkit.backend_kit.scoped_calls import layer_records
 from .layers import Layers, find_layers
 from .nodes import dtype_name
 from .runtime import openvino
-from .values import Value, Values, read_inputs
-from .walk import Walk
+from .walk import Value, Values, Walk, read_inputs
 from .weights import list_weights
 
 __all__ = ["WalkedModel", "declare", "trace_model", "walk_model"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -10,19 +10,59 @@ from typing import Any
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 from profilerkit.backend_kit.loop_turns import Turns
+from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.records import TensorInfo
 
 from .costs import OPERATORS, Call, Shapes
-from .nodes import is_made_of_constants, list_inner, read_constant
-from .recurrent_inputs import RECURRENT
-from .values import Value, Values, read_inputs
+from .nodes import RECURRENT, count_bytes, dtype_name, is_made_of_constants, list_inner, read_constant
 
-__all__ = ["Walk"]
+__all__ = ["Value", "Values", "Walk", "read_inputs"]
 
 _LENGTHS = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of the graph.
+
+    Attributes:
+        number: Its number in the lifetimes of buffers.
+        constant: Whether it follows from the file and from shapes alone.
+        info: Shape and dtype for reports; -1 stands for an unknown size.
+        shape: Its sizes; None if one of them is not known.
+        bytes: Its size in bytes; 0 if its shape is not known.
+    """
+
+    number: int
+    constant: bool
+    info: TensorInfo
+    shape: Shape | None
+    bytes: int
+
+    @classmethod
+    def read(cls, number: int, constant: bool, output: Any) -> Value:
+        """Return the value of an output of a node."""
+        partial, element = output.get_partial_shape(), output.get_element_type()
+        if not partial.is_static:
+            dims = partial if partial.rank.is_static else ()
+            sizes = tuple(dim.get_length() if dim.is_static else -1 for dim in dims)
+            return cls(number, constant, TensorInfo(sizes, dtype_name(element)), None, 0)
+        shape = Shape(partial.to_shape())
+        info = TensorInfo(tuple(shape), dtype_name(element))
+        return cls(number, constant, info, shape, count_bytes(shape.numel, element))
+
+
+#: The values that nodes have made, by the name of the node and the index of the output.
+Values = dict[tuple[str, int], Value]
+
+
+def read_inputs(node: Any, values: Mapping[tuple[str, int], Value]) -> list[Value]:
+    """Return the values that a node reads."""
+    return [values[source.get_node().get_name(), source.get_index()] for source in node.input_values()]
 
 
 @dataclass
