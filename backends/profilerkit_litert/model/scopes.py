@@ -110,9 +110,10 @@ def _choose_scope(output: str, weight: str) -> str:
     'net/conv_1/convolution'
     """
     parts, owners = _split_name(output), _split_name(weight)
-    of_layer = [part for part in parts if owners and _leave_out_numbers(part) == _leave_out_numbers(owners[0])]
-    candidates = (*of_layer, *owners, *parts)
-    return candidates[0] if candidates else ""
+    if not owners:
+        return parts[0] if parts else ""
+    layer = _leave_out_numbers(owners[0])
+    return next((part for part in parts if _leave_out_numbers(part) == layer), owners[0])
 
 
 def _split_name(name: str) -> list[str]:

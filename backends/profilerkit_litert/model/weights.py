@@ -7,8 +7,9 @@ parameters; they are separate buffers if there is one for each channel.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import count
 
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
@@ -31,49 +32,36 @@ def list_weights(model: LiteRTModel, scopes: Scopes) -> Iterator[PlacedWeight]:
     indices, tables; a single number is nothing. States with which a loop begins are buffers too, and so is a state that
     a variable keeps, which no file has.
     """
-    for placed in _list_graphs(model, scopes):
-        states = _find_states(model, placed.graph)
-        for index, owners in _find_users(placed.graph, placed.paths).items():
-            tensor = placed.graph.tensors[index]
-            if tensor.data is not None or tensor.is_variable:
-                identity = _identify(tensor, placed.number, index)
-                for path in owners:
-                    yield from _list_records(path, tensor, identity, is_state=index in states)
+    identities: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    for number, paths in _list_graphs(model, scopes):
+        graph = model.graphs[number]
+        states = _find_states(model, graph)
+        for index, owners in _find_users(graph, paths).items():
+            tensor = graph.tensors[index]
+            if tensor.data is None and not tensor.is_variable:
+                continue
+            # Tensors of one buffer are one weight; a variable has no buffer.
+            origin = (number, index) if tensor.is_variable else tensor.buffer
+            parts = [identities[origin, part] for part in ("values", "scales", "zero points")]
+            for path in owners:
+                yield from _list_records(path, tensor, parts, is_state=index in states)
 
 
-class _PlacedGraph(NamedTuple):
-    """A graph by its number in the file, with the path of the layer of each of its operators."""
+def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield the number of the profiled graph and of each graph inside it, with the layer of each of its operators.
 
-    number: int
-    graph: Graph
-    paths: Sequence[str]
-
-
-def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[_PlacedGraph]:
-    """Yield the profiled graph and all graphs inside it, each once for each layer that has it."""
-    main = model.signature.graph
-    waiting = [_PlacedGraph(main, model.graphs[main], scopes.paths)]
+    A graph inside is yielded once for each layer that has it.
+    """
+    waiting: list[tuple[int, Sequence[str]]] = [(model.signature.graph, scopes.paths)]
     seen: set[tuple[int, str]] = set()
     while waiting:
-        placed = waiting.pop()
-        yield placed
-        for operator, path in zip(placed.graph.operators, placed.paths, strict=True):
+        number, paths = waiting.pop()
+        yield number, paths
+        for operator, path in zip(model.graphs[number].operators, paths, strict=True):
             for inner in operator.graphs:
                 if 0 <= inner < len(model.graphs) and (inner, path) not in seen:
                     seen.add((inner, path))
-                    graph = model.graphs[inner]
-                    waiting.append(_PlacedGraph(inner, graph, [path] * len(graph.operators)))
-
-
-def _identify(tensor: Tensor, graph: int, index: int) -> int:
-    """Return a number that no other weight has; the next two are for its scales and its zero points.
-
-    Tensors of one buffer are one weight. A state has no buffer: its number, which is below zero, is computed from its
-    graph and its index there.
-    """
-    if tensor.is_variable:
-        return -1 - index - (graph << 32)
-    return 4 * tensor.buffer
+                    waiting.append((inner, [path] * len(model.graphs[inner].operators)))
 
 
 def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]]:
@@ -105,22 +93,26 @@ def _find_states(model: LiteRTModel, graph: Graph) -> set[int]:
     return states
 
 
-def _list_records(path: str, tensor: Tensor, identity: int, *, is_state: bool) -> Iterator[PlacedWeight]:
-    """Yield the weights of a tensor: the tensor, and its scales and zero points if each channel has its own."""
+def _list_records(path: str, tensor: Tensor, identities: Sequence[int], *, is_state: bool) -> Iterator[PlacedWeight]:
+    """Yield the weights of a tensor: the tensor, and its scales and zero points if each channel has its own.
+
+    ``identities`` has the identity of each of these three.
+    """
+    of_values, of_scales, of_zero_points = identities
     shape = tensor.sizes or ()
-    count = math.prod(shape)
+    elements = math.prod(shape)
     is_constant = tensor.data is not None
-    size = len(tensor.data) if is_constant else math.ceil(count * element_bytes(tensor.dtype))
+    size = len(tensor.data) if is_constant else math.ceil(elements * element_bytes(tensor.dtype))
     name = tensor.name.rpartition("/")[2]
     is_parameter = tensor.is_weight and not is_state
-    if count > 1 or (is_parameter and shape):
-        record = WeightRecord(name, identity, count, size, tensor.dtype, None, persistent=is_constant, shape=shape)
+    if elements > 1 or (is_parameter and shape):
+        record = WeightRecord(name, of_values, elements, size, tensor.dtype, None, persistent=is_constant, shape=shape)
         yield PlacedWeight(path, record, is_parameter)
     scales, zero_points = tensor.quantization
     if is_parameter and len(scales) > 1:
-        yield _make_row(path, f"{name}.scale", identity + 1, len(scales), "float32")
+        yield _make_row(path, f"{name}.scale", of_scales, len(scales), "float32")
     if is_parameter and len(zero_points) > 1:
-        yield _make_row(path, f"{name}.zero_point", identity + 2, len(zero_points), "int64")
+        yield _make_row(path, f"{name}.zero_point", of_zero_points, len(zero_points), "int64")
 
 
 def _make_row(path: str, name: str, identity: int, length: int, dtype: str) -> PlacedWeight:

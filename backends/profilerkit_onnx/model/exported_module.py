@@ -45,10 +45,8 @@ class ExportedModule:
         entries = (*model.metadata_props, *model.graph.metadata_props)
         tensors = _TENSOR.findall("\n".join(entry.value for entry in entries if entry.key == _SIGNATURE))
         self._roles = {name: Role(role) for _, role, name in tensors}
-        missing = {argument for argument, _, name in tensors if self._roles[name] is Role.PARAMETER}
-        if missing:
-            names = {constant.name for constant in constants}
-            missing.difference_update(argument for argument, _, name in tensors if name in names)
+        names = {constant.name for constant in constants}
+        missing = {argument for argument, role, name in tensors if role == "PARAMETER" and name not in names}
         for node in model.graph.node if missing else ():
             missing -= _list_torch_parameters(node)
         #: Whether a parameter is no constant of the file, and no operator of torch reads it whose nodes are in the
