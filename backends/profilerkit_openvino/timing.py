@@ -17,7 +17,8 @@ from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 
 from .layers import Layers, find_layers
 from .runs import compile_model, make_call
-from .tracing import walk_model
+from .tracing import walk_call
+from .walk import Walk
 
 __all__ = ["map_fusions", "time_nodes"]
 
@@ -35,7 +36,9 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
 
 
 def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
-    executed = _group_by_name(model, walk_model(model, inputs, layers).walk.work.operators)
+    walk = Walk(layers.paths)
+    walk_call(walk, model, inputs)
+    executed = _group_by_name(model, walk.work.operators)
     running = [node for node in compiled.get_runtime_model().get_ordered_ops() if _read(node, "layerType") != "Const"]
     nodes, paths = [], layers.paths
     for node, names in zip(running, _list_written(running, executed), strict=True):

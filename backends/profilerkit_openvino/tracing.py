@@ -5,7 +5,7 @@ The weights are shared with the model and not read; nothing is run.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
@@ -13,29 +13,15 @@ from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, descr
 from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
 from profilerkit.backend_kit.scoped_calls import layer_records
 
-from .layers import Layers, find_layers
+from .layers import find_layers
 from .nodes import dtype_name
 from .runtime import openvino
-from .walk import Value, Values, Walk, read_inputs
+from .walk import Values, Walk, read_inputs
 from .weights import list_weights
 
-__all__ = ["WalkedModel", "declare", "trace_model", "walk_model"]
+__all__ = ["declare", "trace_model", "walk_call"]
 
 _FORMAT = GraphFormat("shapes inferred by OpenVINO", views=("Reshape", "Squeeze", "Unsqueeze", "Identity"))
-
-
-class WalkedModel(NamedTuple):
-    """A walked call of a model.
-
-    Attributes:
-        walk: The walk, with the operators that run.
-        inputs: The values that the call gives.
-        outputs: The values that the model returns.
-    """
-
-    walk: Walk
-    inputs: list[Value]
-    outputs: list[Value]
 
 
 def declare(model: Any) -> list[Declared]:
@@ -56,30 +42,29 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     weights = list(list_weights(model.get_ordered_ops(), layers.chains))
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))
+    walk = Walk(layers.paths)
     try:
-        walked = walk_model(model, inputs, layers)
+        graph = walk_call(walk, model, inputs)
     except Exception as error:  # whatever a damaged file leads to
         failure = explain_failure(error, inputs, "openvino", __package__ or "")
         return ModelTrace(layer_records(layers.types, weights), failure=failure)
-    notes = describe_constants(walked.walk.constants)
+    notes = describe_constants(walk.constants)
     if layers.unnamed:
         notes.append(
             f"{layers.unnamed} of the operators lost the names of their layers when the converter fused them with "
             "others: each counts in the layer that reads its result"
         )
-    graph = WalkedGraph(walked.walk.work, walked.inputs, walked.outputs)
     return trace_work(graph, layers, weights, _FORMAT, notes=notes)
 
 
-def walk_model(model: Any, inputs: ModelInputs, layers: Layers) -> WalkedModel:
+def walk_call(walk: Walk, model: Any, inputs: ModelInputs) -> WalkedGraph:
     """Go over the graph of a model for a call, with the shapes that OpenVINO infers for its inputs."""
     bound = bind_inputs(declare(model), inputs)
     shaped = model.clone()
     for parameter, array in zip(shaped.get_parameters(), bound.values(), strict=True):
         parameter.set_partial_shape(openvino.PartialShape(list(array.shape)))
     shaped.validate_nodes_and_infer_types()  # `reshape` would rewrite the graph too
-    walk = Walk(layers.paths)
     values: Values = {(node.get_name(), 0): walk.make_value(node.output(0)) for node in shaped.get_parameters()}
     entries = list(values.values())
     walk.walk_model(shaped.get_ordered_ops(), values)
-    return WalkedModel(walk, entries, [read_inputs(result, values)[0] for result in shaped.get_results()])
+    return WalkedGraph(walk.work, entries, [read_inputs(result, values)[0] for result in shaped.get_results()])
