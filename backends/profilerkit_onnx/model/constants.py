@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
@@ -29,6 +29,10 @@ class Use(NamedTuple):
     node: NodeProto
     input: int
     path: str
+
+    def is_at(self, places: Mapping[str, Sequence[int]]) -> bool:
+        """Return whether the input is at one of the places that its operator has in a table."""
+        return self.input in places.get(self.node.op_type, ())
 
 
 @dataclass(eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import Enum
 
 from onnx import ModelProto, NodeProto
 
@@ -12,12 +11,13 @@ from profilerkit.costs.numbers import is_float
 
 from .constants import Constant, Use
 
-__all__ = ["ExportedModule", "Role"]
+__all__ = ["ExportedModule"]
 
 #: The metadata key of the list of the module's tensors.
 _SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 #: A line of this list: the argument of the exported program, its role, and the name of the tensor.
 _TENSOR = re.compile(r"^(\w+): (PARAMETER|BUFFER) target='([^']+)'", re.MULTILINE)
+_PARAMETER = "PARAMETER"
 #: The metadata key of the operator of torch that a node is a part of:
 #: "%group_norm = call_function[target=torch.ops.aten.group_norm.default](args = (%x, 2, %p_0_weight, %p_0_bias))".
 _TORCH_OPERATOR = "pkg.torch.onnx.fx_node"
@@ -31,41 +31,35 @@ _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_te
 _MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
 
 
-class Role(Enum):
-    """The role of a tensor in the module."""
-
-    PARAMETER = "PARAMETER"
-    BUFFER = "BUFFER"
-
-
 class ExportedModule:
-    """The module that a model was exported from; of a model that is not torch's, no role is told."""
+    """The module that a model was exported from; of a model that is not torch's, nothing is told."""
 
     def __init__(self, model: ModelProto, constants: Iterable[Constant]) -> None:
         entries = (*model.metadata_props, *model.graph.metadata_props)
         tensors = _TENSOR.findall("\n".join(entry.value for entry in entries if entry.key == _SIGNATURE))
-        self._roles = {name: Role(role) for _, role, name in tensors}
+        #: By the name of each tensor of the module, whether it is a parameter, and no buffer.
+        self._are_parameters = {name: role == _PARAMETER for _, role, name in tensors}
         names = {constant.name for constant in constants}
-        missing = {argument for argument, role, name in tensors if role == "PARAMETER" and name not in names}
+        missing = {argument for argument, role, name in tensors if role == _PARAMETER and name not in names}
         for node in model.graph.node if missing else ():
             missing -= _list_torch_parameters(node)
         #: Whether a parameter is no constant of the file, and no operator of torch reads it whose nodes are in the
         #: graph: then an operator that moves its elements may have given it a name in the file.
         self._has_moved_parameter = bool(missing)
 
-    def tell_role(self, constant: Constant) -> Role | None:
-        """Return the role of a floating-point constant; None if the exporter does not tell it."""
+    def is_parameter(self, constant: Constant) -> bool | None:
+        """Return whether a floating-point constant is a parameter of the module; None if the exporter does not tell."""
         is_told = is_float(constant.dtype) and not constant.name.startswith(_FROZEN)
-        return self._roles.get(constant.name) if is_told else None
+        return self._are_parameters.get(constant.name) if is_told else None
 
     def has_computed(self, constant: Constant) -> bool:
         """Return whether the exporter has computed a constant, and has not only given a parameter another form."""
         name = constant.name
-        if name in self._roles or any(map(_works_with_parameter, constant.uses)):
+        if name in self._are_parameters or any(map(_works_with_parameter, constant.uses)):
             return False
         if _COMPUTED.fullmatch(name):
             return True
-        is_result = bool(self._roles) and name.isidentifier()  # of an operator: "sin", "zeros_1"
+        is_result = bool(self._are_parameters) and name.isidentifier()  # of an operator: "sin", "zeros_1"
         return is_result and not (self._has_moved_parameter and _MOVED.fullmatch(name))
 
 

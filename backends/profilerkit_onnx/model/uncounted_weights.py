@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
 
-from .constants import Constant, Use
+from .constants import Constant
 from .nodes import list_nodes
 from .types import STANDARD
 from .weights import BUFFERS, NARROW, PARAMETERS
@@ -66,20 +66,14 @@ def _list_readers_of_nodes(
     model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]
 ) -> Iterator[str]:
     """Yield the operators that read floats of ``Constant`` nodes as weights, though the file has weights elsewhere."""
-    in_nodes = {identity for identity, constant in enumerate(constants) if constant.is_node and _is_row(constant)}
-    if model.producer_name == _BY_TORCH or not in_nodes:
+    in_nodes = set[int]()
+    for identity, constant in enumerate(constants):
+        if constant.is_node and constant.shape.numel > 1 and is_float(constant.dtype):
+            in_nodes.add(identity)
+    if model.producer_name == _BY_TORCH:
         return
     parameters = {weight.record.identity for weight in weights if weight.is_parameter}
     if parameters <= in_nodes:
         return
     for identity in sorted(in_nodes - parameters):
-        yield from (use.node.op_type for use in constants[identity].uses if not _is_buffer(use))
-
-
-def _is_row(constant: Constant) -> bool:
-    """Return whether a constant has several floating-point numbers."""
-    return constant.shape.numel > 1 and is_float(constant.dtype)
-
-
-def _is_buffer(use: Use) -> bool:
-    return use.input in BUFFERS.get(use.node.op_type, ())
+        yield from (use.node.op_type for use in constants[identity].uses if not use.is_at(BUFFERS))

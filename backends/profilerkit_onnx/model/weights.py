@@ -10,7 +10,7 @@ because otherwise these nodes hold results of the exporter. Single numbers, such
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from onnx import ModelProto
 
@@ -19,7 +19,7 @@ from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
 from .constants import Constant
-from .exported_module import ExportedModule, Role
+from .exported_module import ExportedModule
 from .nodes import read_attributes
 
 __all__ = ["BUFFERS", "NARROW", "PARAMETERS", "list_weights"]
@@ -124,7 +124,7 @@ def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
     has_weight = False
     for constant in constants:
         if constant.is_node:
-            has_weight = has_weight or _is_read_at(constant, PARAMETERS)
+            has_weight = has_weight or any(use.is_at(PARAMETERS) for use in constant.uses)
         elif constant.shape.numel > 1 and is_float(constant.dtype):
             return False
     return has_weight
@@ -135,30 +135,25 @@ def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights:
 
     Integers are weights although a module that was quantized has them as buffers.
     """
-    role = module.tell_role(constant)
-    if role is not None:
-        return role is Role.PARAMETER
-    if _is_read_at(constant, PARAMETERS):
+    by_exporter, uses = module.is_parameter(constant), constant.uses
+    if by_exporter is not None:
+        return by_exporter
+    if any(use.is_at(PARAMETERS) for use in uses):
         return True
     if not is_float(constant.dtype):
-        return constant.dtype in NARROW and constant.shape.numel > 1 and _is_read_at(constant, _SCALED)
+        is_scaled = any(use.is_at(_SCALED) for use in uses)
+        return constant.dtype in NARROW and constant.shape.numel > 1 and is_scaled
     if not constant.shape or module.has_computed(constant):
         return False
     if constant.is_node and not nodes_are_weights and not _PARAMETER_NAME.fullmatch(constant.name):
         return False
-    uses = constant.uses
-    return not uses or any(use.input not in BUFFERS.get(use.node.op_type, ()) for use in uses)
-
-
-def _is_read_at(constant: Constant, places: Mapping[str, Sequence[int]]) -> bool:
-    """Return whether an operator reads a constant as an input at one of these places."""
-    return any(use.input in places.get(use.node.op_type, ()) for use in constant.uses)
+    return not uses or any(not use.is_at(BUFFERS) for use in uses)
 
 
 def _count_packed(constant: Constant) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in constant.uses:
-        if use.input not in _PACKED.get(use.node.op_type, ()):
+        if not use.is_at(_PACKED):
             continue
         sizes = read_attributes(use.node.attribute)
         if use.node.op_type in ("MatMulNBits", "MatMulBnb4"):
