@@ -15,12 +15,8 @@ def matrix_product(call: NodeCall) -> Cost:
 
     The second input of ``QLinearMatMul`` is the scale of the first.
     """
-    return matmul.product(_count_products(call.inputs[0], call.outputs[0]))
-
-
-def _count_products(first: Shape, out: Shape) -> int:
-    """Return the products of matrices: each output element sums over the last dimension of the first factor."""
-    return out.numel * (first[-1] if first else 1)
+    first = call.inputs[0]
+    return matmul.product(call.outputs[0].numel * (first[-1] if first else 1))
 
 
 @register_op_cost("com.microsoft::FusedMatMul")
@@ -73,18 +69,14 @@ def matmul_of_packed_weights(call: NodeCall) -> Cost:
     return matmul.product(out.numel * call.attribute("K"), out.numel if call.has_input(5) else 0)
 
 
-@register_op_cost("com.microsoft::DynamicQuantizeMatMul")
-def dynamically_quantized_matmul(call: NodeCall) -> Cost:
-    """The products, and an addition for each output element if there is a bias."""
-    out = call.outputs[0]
-    return matmul.product(_count_products(call.inputs[0], out), out.numel if call.has_input(4) else 0)
+#: Products of integers that become floats, with the index of the input for the bias.
+_BIASES = {"com.microsoft::DynamicQuantizeMatMul": 4, "com.microsoft::MatMulIntegerToFloat": 6}
 
 
-@register_op_cost("com.microsoft::MatMulIntegerToFloat")
+@OPERATORS.register_all(*_BIASES)
 def integers_to_floats(call: NodeCall) -> Cost:
     """The products, and an addition for each output element if there is a bias."""
-    out = call.outputs[0]
-    return matmul.product(_count_products(call.inputs[0], out), out.numel if call.has_input(6) else 0)
+    return matrix_product(call).plus(matmul.product(0, call.outputs[0].numel * call.has_input(_BIASES[call.type])))
 
 
 @register_op_cost("Einsum")

@@ -57,7 +57,8 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     loop = _Loop(walk, visit, body, condition, begins)
     turns, follows_inputs = loop.find_turns(limit)
     turn = loop.walk_any_turn(turns)
-    if turns.most is not None and loop.never_stops(turn.goes_on):
+    never_stops = condition is not None and condition.is_true and turn.goes_on.is_true
+    if turns.most is not None and never_stops:
         turns = Turns(turns.most, turns.most)
     walk.follows_inputs |= follows_inputs and turns.exact is not None
     if turns.exact != 0:
@@ -114,10 +115,6 @@ class _Loop:
         if counted is None:
             return Turns(0, most), follows_inputs
         return Turns(counted.number, counted.number), follows_inputs or counted.follows_inputs
-
-    def never_stops(self, goes_on: Value) -> bool:
-        """Return whether the condition is true before the first turn and after every turn."""
-        return self.condition is not None and self.condition.is_true and goes_on.is_true
 
     def walk_any_turn(self, turns: Turns) -> _AnyTurn:
         """Walk the body with the facts that hold in every turn.

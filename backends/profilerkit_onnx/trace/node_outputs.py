@@ -57,7 +57,9 @@ def make_outputs(
     if node.op_type == "Constant" and node.domain in STANDARD:
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
     read = [value for value in inputs if value is not None]
-    is_stored = bool(read) and all(value.is_stored for value in read) and _is_determined(node, inputs, definition)
+    is_defined = definition is not None or is_known(name_operator(node))  # an unknown operator may be random
+    is_determined = is_defined and not is_random(node, inputs)
+    is_stored = is_determined and bool(read) and all(value.is_stored for value in read)
     is_constant = is_stored and all(value.constant for value in read)
     from_inputs = not is_shape_operator(node) and any(value.from_inputs for value in read)
     types = _infer(node, inputs, definition, declared.opsets)
@@ -70,12 +72,6 @@ def make_outputs(
         value = Value(next(numbers), kind or TypeProto(), is_known_before, array, from_inputs, is_stored)
         outputs.append(_complete(value, declared, name) if value.shape is None and name in declared.types else value)
     return outputs
-
-
-def _is_determined(node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None) -> bool:
-    """Return whether the outputs of a node follow from its inputs: those of an unknown operator may be random."""
-    is_defined = definition is not None or is_known(name_operator(node))
-    return is_defined and not is_random(node, inputs)
 
 
 def _complete(value: Value, declared: Declarations, name: str) -> Value:
@@ -129,8 +125,9 @@ def _infer(
             return [None] * len(node.output)
         types[name] = value.type
         if value.array is not None and _tells_sizes(value.array):
-            array = _as_number(value.array) if node.op_type == "Range" else value.array
-            data[name] = numpy_helper.from_array(array, name)
+            # Runtimes accept a number of the shape (1,) for Range too, as in the standard's AffineGrid.
+            is_number = node.op_type == "Range" and value.array.size == 1
+            data[name] = numpy_helper.from_array(value.array.reshape(()) if is_number else value.array, name)
     try:
         outputs = _infer_by_standard(node, types, data, definition, opsets)
     except (InferenceError, ValidationError) as error:
@@ -167,11 +164,6 @@ def _add_defaults(node: NodeProto, defaults: Sequence[AttributeProto]) -> NodePr
     copy = deepcopy(node)
     copy.attribute.extend([default for default in defaults if default.name not in names])
     return copy
-
-
-def _as_number(array: Array) -> Array:
-    """Return a single element without dimensions: runtimes accept ``(1,)`` too, as in the standard's AffineGrid."""
-    return array.reshape(()) if array.size == 1 else array
 
 
 def _tells_sizes(array: Array) -> bool:
