@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from ..results.comparison import Comparison
-from ..results.report import Report, StatusRecord
+from ..results.report import Report
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
 from .grids import list_records
@@ -16,21 +16,14 @@ from .time_grids import list_timed
 __all__ = ["describe_origins", "describe_ratios"]
 
 
-class _Other(NamedTuple):
-    """Another model of a comparison, with its time and the ratio of that to the reference's."""
+class _Pair(NamedTuple):
+    """A time of the reference, that of another model, and their ratio."""
 
-    name: str
-    time: Measurement
-    ratio: Ratio
-
-
-class _ComparedTime(NamedTuple):
-    """A time of the reference, and the other models that have it: measured again, or with the reference's own time."""
-
-    name: str
+    metric: str
+    model: str
     reference: Measurement
-    measured: list[_Other]
-    reused: list[_Other]
+    other: Measurement
+    ratio: Ratio
 
 
 def describe_ratios(comparison: Comparison) -> Iterator[str]:
@@ -38,72 +31,47 @@ def describe_ratios(comparison: Comparison) -> Iterator[str]:
 
     The sampling and the noise are read from the first time that was measured of two models.
     """
-    times = list(_list_compared_times(comparison))
-    reused = dict.fromkeys(other.name for time in times for other in time.reused)
+    pairs = list(_list_pairs(comparison))
+    reused = dict.fromkeys(pair.model for pair in pairs if pair.other == pair.reference)
     if reused:
         yield f"{', '.join(reused)}: the times are those of {comparison.reference.name}, not measured again."
-    first = next((time for time in times if time.measured), None)
-    if first is None:
+    measured = [pair for pair in pairs if pair.other != pair.reference]
+    first = [pair for pair in measured if pair.reference is measured[0].reference]
+    if not first:
         return
-    yield _describe_sampling(first)
-    ratios = [other.ratio for time in times for other in time.measured]
-    if any(not (ratio.is_range or ratio.is_real) for ratio in ratios):
-        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
-    yield from _describe_processes(first)
-    yield from _describe_noise(first)
-
-
-def _list_compared_times(comparison: Comparison) -> Iterator[_ComparedTime]:
-    """Yield the times with a ratio of which the reference has several samples, each with the others that have it."""
-    for record in list_records(comparison.reference, Measurement):
-        reference = record.value
-        if len(reference.samples) > 1 and not record.comparative.is_difference:
-            others = list(_list_others(comparison, record))
-            measured = [other for other in others if other.time != reference]
-            reused = [other for other in others if other.time == reference]
-            yield _ComparedTime(record.friendly_name, reference, measured, reused)
-
-
-def _list_others(comparison: Comparison, record: StatusRecord) -> Iterator[_Other]:
-    """Yield the other models that have the time which is the record of the reference."""
-    for report in comparison.others:
-        other = report.statuses.get(record.key)
-        if other is not None and isinstance(other.value, Measurement) and other.base_unit == record.base_unit:
-            yield _Other(report.name, other.value, Ratio.of(record.value, other.value))
-
-
-def _describe_sampling(time: _ComparedTime) -> str:
-    """Return the order in which the models were measured, and the meaning of the brackets behind their ratios."""
-    order = "in turn" if _is_paired(time) else "one after the other"
-    interval = f"{100 * time.reference.confidence:.4g} % confidence interval"
-    if all(other.ratio.is_range for other in time.measured):
+    are_paired = all(pair.reference.is_paired_with(pair.other) for pair in first)
+    order = "in turn" if are_paired else "one after the other"
+    interval = f"{100 * first[0].reference.confidence:.4g} % confidence interval"
+    if all(pair.ratio.is_range for pair in first):
         interval = "smallest and largest value"
-    return f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
-
-
-def _describe_processes(time: _ComparedTime) -> Iterator[str]:
-    """Yield a sentence if the models were measured in turn, and still each in a process of its own."""
-    conditions = [measured.conditions for measured in (time.reference, *(other.time for other in time.measured))]
+    yield f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
+    if any(not (pair.ratio.is_range or pair.ratio.is_real) for pair in measured):
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
+    conditions = [time.conditions for time in (first[0].reference, *(pair.other for pair in first))]
     processes = {"" if condition is None else condition.process for condition in conditions}
-    if _is_paired(time) and len(processes) > 1:
+    if are_paired and len(processes) > 1:
         yield (
             "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
             "and the interval does not show that."
         )
+    for pair in first:
+        name = f"{pair.metric} of {pair.model}" if len(first) > 1 else pair.metric
+        if pair.ratio.warning:
+            yield f"{name}: {pair.ratio.warning}"
+        elif pair.ratio.is_range:
+            yield f"{name}: too few samples for an interval of the ratio: brackets hold its {pair.ratio.interval_name}"
 
 
-def _is_paired(time: _ComparedTime) -> bool:
-    return all(time.reference.is_paired_with(other.time) for other in time.measured)
-
-
-def _describe_noise(time: _ComparedTime) -> Iterator[str]:
-    """Yield why ratios of a time are not known well, with the name of the model if there are several."""
-    for other in time.measured:
-        name = f"{time.name} of {other.name}" if len(time.measured) > 1 else time.name
-        if other.ratio.warning:
-            yield f"{name}: {other.ratio.warning}"
-        elif other.ratio.is_range:
-            yield f"{name}: too few samples for an interval of the ratio: brackets hold its {other.ratio.interval_name}"
+def _list_pairs(comparison: Comparison) -> Iterator[_Pair]:
+    """Yield the times that have a ratio: of each that the reference has several samples of, those of other models."""
+    for record in list_records(comparison.reference, Measurement):
+        if len(record.value.samples) < 2 or record.comparative.is_difference:
+            continue
+        for report in comparison.others:
+            other = report.statuses.get(record.key)
+            if other is not None and isinstance(other.value, Measurement) and other.base_unit == record.base_unit:
+                ratio = Ratio.of(record.value, other.value)
+                yield _Pair(record.friendly_name, report.name, record.value, other.value, ratio)
 
 
 # When and where times were taken --------------------------------------------------------------------------------------
