@@ -71,30 +71,17 @@ def _find_sources(graph: Any, outputs: Sequence[Any], position: dict[str, int]) 
     pending += [(operator, None) for operator in graph.control_outputs]
     while pending:
         operator, output = pending.pop()
-        # An operator that passes its inputs on is visited once for each output, any other operator once.
-        visit = operator.name if output is None or not _passes_on(operator) else output.name
+        visit, inputs, controls = operator.name, list(operator.inputs), list(operator.control_inputs)
+        if operator.type == "IdentityN":
+            # Each output is one of the inputs, as with the results of a custom gradient: it is visited once for each.
+            visit = operator.name if output is None else output.name
+            inputs = [] if output is None else [operator.inputs[output.value_index]]
         if visit in visited:
             continue
         visited.add(visit)
-        inputs, controls = _list_inputs(operator, output), list(operator.control_inputs)
         pending += [(tensor.op, tensor) for tensor in inputs] + [(control, None) for control in controls]
-        before = [tensor.op for tensor in inputs if not _closes_a_loop(operator, tensor.op)] + controls
-        sources.setdefault(position[operator.name], set()).update(position[source.name] for source in before)
+        before = [tensor.op for tensor in inputs]
+        if operator.type in ("Merge", "RefMerge"):  # a loop of TensorFlow 1 takes a value from the run before
+            before = [source for source in before if source.type not in ("NextIteration", "RefNextIteration")]
+        sources.setdefault(position[operator.name], set()).update(position[source.name] for source in before + controls)
     return sources
-
-
-def _list_inputs(operator: Any, output: Any) -> list[Any]:
-    """Return the inputs that an operator needs for one of its outputs, or for a side effect alone (None)."""
-    if not _passes_on(operator):
-        return list(operator.inputs)
-    return [] if output is None else [operator.inputs[output.value_index]]
-
-
-def _passes_on(operator: Any) -> bool:
-    """Return whether each output of an operator is one of its inputs, as with the results of a custom gradient."""
-    return bool(operator.type == "IdentityN")
-
-
-def _closes_a_loop(operator: Any, earlier: Any) -> bool:
-    """Return whether one operator takes the value that another made in the run before: a loop of TensorFlow 1."""
-    return operator.type in ("Merge", "RefMerge") and earlier.type in ("NextIteration", "RefNextIteration")
