@@ -50,15 +50,13 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
 
 def add_limits(report: Report, limits: Limits) -> Report:
     """Return a report in which values that failed for lack of memory or threads have the limits in their reason."""
-    return replace(report, statuses={name: _add_limits(record, limits) for name, record in report.statuses.items()})
-
-
-def _add_limits(record: StatusRecord, limits: Limits) -> StatusRecord:
-    described = describe_limits(record.failure, limits)
-    if not described or not record.missing:
-        return record
-    reason, *more = record.missing
-    return replace(record, missing=(f"{reason}{described}", *more))
+    records = dict(report.statuses)
+    for name, record in report.statuses.items():
+        described = describe_limits(record.failure, limits)
+        if described and record.missing:
+            reason, *more = record.missing
+            records[name] = replace(record, missing=(f"{reason}{described}", *more))
+    return replace(report, statuses=records)
 
 
 def add_process(report: Report, start_method: str, limits: Limits, ending: Ending) -> Report:

@@ -18,12 +18,11 @@ from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
 from .limits import Limits
 from .messages import Progress
-from .outputs import BoundedOutput
 from .reasons import Reason, describe_limits, find_reason
 from .reports import add_limits, add_process, explain_missing, make_unreached_report
 from .starting import start
 from .supervisor import Ending
-from .waiting import Source, is_closed, pump, receive
+from .waiting import BoundedOutput, Source, is_closed, pump, receive
 
 __all__ = ["IsolatedRun"]
 

@@ -26,7 +26,7 @@ from profilerkit.isolation import channel
 from profilerkit.isolation.channel import MESSAGE, REPORT, Channel, ChannelError, FrameReader, frame
 from profilerkit.isolation.child import error_message
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.outputs import BoundedOutput
+from profilerkit.isolation.waiting import BoundedOutput
 from profilerkit.job import NoModelError
 from profilerkit.results.saving import reseal, to_json
 
