@@ -59,17 +59,12 @@ def make_callback(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
     return read
 
 
-def _read_batch_size(text: str) -> int:
-    size: int = ONE_BATCH_SIZE("batch_size", int(text))
-    return size
-
-
 def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     """Return one batch size for ``8``, several for ``1,8,32``."""
     if value is None:
         return None
     try:
-        sizes = tuple(map(_read_batch_size, value.split(",")))
+        sizes = tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in value.split(","))
     except ArgumentError as error:
         raise click.BadParameter(str(error).removeprefix("batch_size=")) from None
     except ValueError:
