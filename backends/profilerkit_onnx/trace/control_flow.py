@@ -16,8 +16,7 @@ from profilerkit.backend_kit.graph_work import Executed
 
 from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
-from .bodies import find_graph, hold_reads, leave_turn, require_inputs, stack_turns, walk_body
-from .loops import walk_loop
+from .loops import stack_turns, walk_loop
 from .values import TurnNumber, TurnPart, UnfitError, Value
 from .walk import Handler, Visit, Walk
 
@@ -30,13 +29,13 @@ _DEARER = "the condition of the If {!r} depends on values: the most expensive of
 
 def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the branch of an ``If`` that runs, or over both branches if the condition is not known."""
-    require_inputs(visit, 1)
-    hold_reads(walk, visit)
+    visit.require_inputs(1)
+    walk.hold_reads(visit)
     condition = visit.inputs[0]
     if condition is None or condition.array is None:
         return _walk_both(walk, visit)
     branch = "then_branch" if condition.is_true else "else_branch"
-    taken = walk_body(walk, visit, find_graph(visit, branch, 0, len(visit.node.output)))
+    taken = walk.walk_body(visit, visit.find_graph(branch, 0, len(visit.node.output)))
     walk.work.add(taken.work)
     walk.follows_inputs |= condition.from_inputs
     return [value.mark_from_inputs() if condition.from_inputs else value for value in taken.outputs]
@@ -44,8 +43,8 @@ def _walk_if(walk: Walk, visit: Visit) -> list[Value]:
 
 def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
     """Walk both branches, count the more expensive one, and return the known facts about the outputs of both."""
-    graphs = [find_graph(visit, name, 0, len(visit.node.output)) for name in ("then_branch", "else_branch")]
-    bodies = [walk_body(walk, visit, graph) for graph in graphs]
+    graphs = [visit.find_graph(name, 0, len(visit.node.output)) for name in ("then_branch", "else_branch")]
+    bodies = [walk.walk_body(visit, graph) for graph in graphs]
     dearer, cheaper = sorted(bodies, key=lambda body: body.work.price, reverse=True)
     walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(visit.node))))
     return [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
@@ -60,14 +59,14 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
         )
     attributes = read_attributes(visit.node.attribute)
     slice_count = attributes.get("num_scan_inputs", 0)
-    require_inputs(visit, slice_count)
-    graph = find_graph(visit, "body", len(visit.inputs), len(visit.node.output))
+    visit.require_inputs(slice_count)
+    graph = visit.find_graph("body", len(visit.inputs), len(visit.node.output))
     state_count = len(visit.inputs) - slice_count
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
-    hold_reads(walk, visit)
+    walk.hold_reads(visit)
     slices, length = _slice_all(walk, sequences, attributes)
     first_states = [value and value.without_array() for value in states]
-    body = walk_body(walk, visit, graph, [*first_states, *slices], 1 if length is None else length)
+    body = walk.walk_body(visit, graph, [*first_states, *slices], 1 if length is None else length)
     results = body.outputs[state_count:]
     stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
     stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
@@ -78,7 +77,7 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     missing = "Scan of an unknown length" if length is None else ""
     # The scan itself reads the results of its last turn, and makes the stacked values of all.
     walk.work.append(Executed("Scan", walk.node, body.outputs, stacked, visit.times, missing=missing))
-    return [*map(leave_turn, body.outputs[:state_count]), *stacked]
+    return [*(value.leave_turn() for value in body.outputs[:state_count]), *stacked]
 
 
 def _slice_all(

@@ -19,12 +19,11 @@ from profilerkit.backend_kit.loop_turns import Turns
 
 from ..model.nodes import name_node
 from ..model.types import tensor_type
-from .bodies import find_graph, hold_reads, leave_turn, require_inputs, stack_turns, walk_body
 from .turns import count_turns, find_count
 from .values import TurnNumber, Value
 from .walk import Visit, Walk
 
-__all__ = ["walk_loop"]
+__all__ = ["stack_turns", "walk_loop"]
 
 #: The largest int64, which converters write as the limit of ``while``.
 _NO_LIMIT = 2**63 - 1
@@ -50,9 +49,9 @@ class _AnyTurn(NamedTuple):
 
 def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and the values of the first turn."""
-    require_inputs(visit, 2)
-    body = find_graph(visit, "body", len(visit.inputs), 1 + len(visit.node.output))
-    hold_reads(walk, visit)
+    visit.require_inputs(2)
+    body = visit.find_graph("body", len(visit.inputs), 1 + len(visit.node.output))
+    walk.hold_reads(visit)
     limit, condition, *begins = visit.inputs
     loop = _Loop(walk, visit, body, condition, begins)
     turns, follows_inputs = loop.find_turns(limit)
@@ -126,7 +125,7 @@ class _Loop:
         carried = [begin and begin.without_array() for begin in self.begins]
         while True:
             counted = [self._mark_count(index, value, number) for index, value in enumerate(carried)]
-            body = walk_body(self.walk, self.visit, self.graph, [number, condition, *counted], turns.number_to_count)
+            body = self.walk.walk_body(self.visit, self.graph, [number, condition, *counted], turns.number_to_count)
             goes_on, *outputs = body.outputs
             handed_on, stacked = outputs[: len(carried)], outputs[len(carried) :]
             common = [
@@ -181,7 +180,16 @@ def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
 def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
     """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
     if before is None or turns.least > 0:
-        return leave_turn(after)
+        return after.leave_turn()
     if turns.exact == 0:
         return before
     return after.merge(before)
+
+
+def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
+    """Return the stacked value of a loop: the values of all turns along a new dimension."""
+    if value.shape is None or length is None:
+        return Value(next(walk.numbers), tensor_type(value.element, None))
+    sizes = list(value.shape)
+    sizes.insert(axis % (len(sizes) + 1), length)
+    return Value(next(walk.numbers), tensor_type(value.element, sizes))

@@ -78,6 +78,10 @@ class Value:
         """Return the same value with unknown elements: a value that a loop carries from one turn to the next."""
         return Value(self.number, self.type)
 
+    def leave_turn(self) -> Value:
+        """Return the value as the last turn of a loop leaves it: elements that follow from turns are not known then."""
+        return Value(self.number, self.type) if self.is_stored and not self.constant else self
+
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide its origin."""
         return Value(self.number, self.type, array=self.array, from_inputs=True)

@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from profilerkit.backend_kit.graph_work import Executed, Work, note_apart
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..costs.registry import OPERATORS
-from ..model.nodes import MOST_NODES, name_node, name_operator, order_nodes
+from ..model.nodes import MOST_NODES, list_reads, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
 from .definitions import Definition, describe_call, fill_body, find_body, find_definition
 from .folding import read_array
@@ -34,6 +34,7 @@ Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 #: The declarations before a walk begins.
 _NOTHING = Declarations({}, {}, {}, {})
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
+_ADVICE = "the file does not follow the standard; export the model again"
 #: The inputs of attention that are masks, lengths instead of a mask, or a bias, which may hide scores like a mask.
 _MASKS = {
     "Attention": (3, 6),
@@ -64,6 +65,30 @@ class Visit(NamedTuple):
     inputs: Sequence[Value | None]
     values: Values
     times: int
+
+    def require_inputs(self, least: int) -> None:
+        """Raise `UnfitError` for a node with too few inputs, as in a damaged file."""
+        if len(self.inputs) < least:
+            raise UnfitError(f"the {self._describe()} has {len(self.inputs)} inputs and needs {least}; {_ADVICE}")
+
+    def find_graph(self, attribute: str, inputs: int, outputs: int) -> GraphProto:
+        """Return the graph that an attribute of the node holds, with so many inputs and outputs.
+
+        Raises `UnfitError` if there is none, or if it has other numbers of them, as in a damaged file.
+        """
+        graph: GraphProto | None = next((entry.g for entry in self.node.attribute if entry.name == attribute), None)
+        if graph is None:
+            raise UnfitError(f"the {self._describe()} has no {attribute}; {_ADVICE}")
+        sizes = len(graph.input), len(graph.output)
+        if sizes != (inputs, outputs):
+            raise UnfitError(
+                f"the {attribute} of the {self._describe()} has {sizes[0]} inputs and {sizes[1]} outputs, and must "
+                f"have {inputs} and {outputs}; {_ADVICE}"
+            )
+        return graph
+
+    def _describe(self) -> str:
+        return f"{self.operator} {self.node.name!r}"
 
 
 @dataclass
@@ -126,10 +151,28 @@ class Walk:
         for node in nodes:
             self._walk_node(node, values, times)
 
+    def walk_body(
+        self, visit: Visit, graph: GraphProto, inputs: Sequence[Value | None] = (), turns: int = 1
+    ) -> Body[Work, Value]:
+        """Go over a graph of a node; return its work and its outputs, without adding the work to the walk's.
+
+        ``inputs`` are the values of the graph's own inputs. The graph runs ``turns`` times in each run of the node.
+        """
+        formals = zip(graph.input, inputs, strict=True)
+        own_values = {formal.name: value for formal, value in formals if value is not None}
+        inner = {**self.add_initializers(graph, visit.values), **own_values}
+        with note_apart(self) as work:
+            self.walk_nodes(graph.node, inner, visit.times * turns)
+        return Body(work, [find_value(output.name, inner) for output in graph.output])
+
+    def hold_reads(self, visit: Visit) -> None:
+        """Keep values alive until a node begins: its inputs, and the outer values that any of its graphs reads."""
+        names = list_reads(visit.node)
+        read = [value for name, value in visit.values.items() if name in names]
+        self.work.hold(Executed(visit.node.op_type, self.node, read, ()))
+
     def _walk_node(self, node: NodeProto, values: Values, times: int) -> None:
-        inputs: list[Value | None] = []
-        for name in node.input:
-            inputs.append(find_value(name, values, node) if name else None)
+        inputs = [find_value(name, values, node) if name else None for name in node.input]
         visit = Visit(node, name_operator(node), inputs, values, times)
         handler = self.handlers.get(visit.operator)
         function = self.declared.functions.get((node.domain, node.op_type, node.overload))
