@@ -56,18 +56,16 @@ class EvalLossFunction(LossEvaluation):
 
 
 def _gives_probabilities(model: ModelProto) -> bool | None:
-    """Return whether the graph ends in a sigmoid; None if its last operators do not tell.
+    """Return True for a graph that ends in a sigmoid, False for one that ends in a linear operator; else None.
 
     An addition adds a bias only if it follows a linear operator: it may also add probabilities up. And a linear
     operator may weigh the probabilities of a softmax.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     last = makers.get(model.graph.output[0].name)
-    ends = [] if last is None else [last]
-    if last is not None and last.op_type == "Add":
-        ends = [makers[name] for name in last.input if name in makers]
+    if last is None or last.op_type == "Sigmoid":
+        return None if last is None else True
+    ends = [makers[name] for name in last.input if name in makers] if last.op_type == "Add" else [last]
     linear = [node for node in ends if node.op_type in _LINEAR]
-    if linear:
-        read = [makers[name].op_type for node in linear for name in node.input if name in makers]
-        return None if "Softmax" in read else False
-    return True if last is not None and last.op_type == "Sigmoid" else None
+    read = {makers[name].op_type for node in linear for name in node.input if name in makers}
+    return False if linear and "Softmax" not in read else None

@@ -8,7 +8,6 @@ from typing import Any
 from onnx import ModelProto, TensorProto
 
 from .constants import list_constants
-from .scopes import find_scopes
 from .weights import list_weights
 
 __all__ = ["count_nonzero", "zero_weights"]
@@ -19,7 +18,7 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
 
     ``read`` returns the values of a tensor; it is called for one after another, and none is kept.
     """
-    constants = list_constants(model, find_scopes(model).paths)
+    constants = list_constants(model, [""] * len(model.graph.node))  # in which layer does not matter
     parameters = {
         int(weight.record.identity): weight.record.dtype
         for weight in list_weights(model, constants)

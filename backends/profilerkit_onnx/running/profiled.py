@@ -120,13 +120,10 @@ def _leave_out_inner(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, A
     kept: list[Mapping[str, Any]] = []
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         around = kept[-1] if kept else None
-        if around is None or not _has_graph(around) or event["ts"] >= around["ts"] + around["dur"]:
+        has_graph = around is not None and around["args"].get("op_name") in _WITH_GRAPHS
+        if around is None or not has_graph or event["ts"] >= around["ts"] + around["dur"]:
             kept.append(event)
     return kept
-
-
-def _has_graph(event: Mapping[str, Any]) -> bool:
-    return event["args"].get("op_name") in _WITH_GRAPHS
 
 
 #: The profiler's names for the bytes in use after an operator, and for the bytes that the operator has added.
