@@ -31,7 +31,7 @@ from .model.inputs import fit_inputs, list_declared
 from .model.reading import LiteRTModel, open_model
 from .running.runs import MODES, measure_arena, prepare_run
 from .running.timing import time_nodes
-from .trace.tracing import trace_model
+from .trace.tracing import read_layers, trace_model
 
 __all__ = ["LiteRTBackend"]
 
@@ -59,7 +59,7 @@ class LiteRTBackend(
 
     def model_name(self, model: Any) -> str:
         """Return the name of the file, or of the model that it was converted from."""
-        return str(self.trace(model, None).layers[0].type)
+        return read_layers(model).types[""]
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return "cpu"; raise `DeviceNotAvailableError` for any other device."""

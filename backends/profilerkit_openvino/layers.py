@@ -63,11 +63,14 @@ def name_model(model: Any) -> str:
 def find_layers(model: Any) -> Layers:
     """Return the layers of the nodes of a model, in the order in which they run."""
     nodes = model.get_ordered_ops()
-    is_of_keras = model.get_friendly_name() == _OF_TENSORFLOW
-    named = _read_keras_names(nodes) if is_of_keras else [_read_name(node.get_friendly_name()) for node in nodes]
-    layers = _ask_readers(nodes, named)
-    # The names of Keras' calls have numbers already.
-    chains = [(ROOT, *around) for around in layers] if is_of_keras else _number_calls(nodes, named, layers)
+    if model.get_friendly_name() == _OF_TENSORFLOW:
+        named = _read_keras_names(nodes)
+        layers = _ask_readers(nodes, named)
+        chains = [(ROOT, *around) for around in layers]  # the names of Keras' calls have numbers already
+    else:
+        named = [_read_name(node.get_friendly_name()) for node in nodes]
+        layers = _ask_readers(nodes, named)
+        chains = _number_calls(nodes, named, layers)
     types = name_types(name_model(model), _list_typed(nodes, layers), with_containers=True)
     return Layers(chains, types, _count_unnamed(nodes, named))
 

@@ -155,16 +155,15 @@ def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) ->
     for operator in ran:
         near = written[0].node if written else near
         match = _Match(operator, near)
-        before = matches[-1] if matches else match
-        matches.append(match)
         position = _find_work(operator, written)
-        if position is None:
-            continue
-        for skipped in written[:position]:
-            fused_into = before if skipped.flops else match
-            fused_into.covered.append(skipped)
-        match.covered.append(written[position])
-        written = written[position + 1 :]
+        if position is not None:
+            before = matches[-1] if matches else match
+            for skipped in written[:position]:
+                fused_into = before if skipped.flops else match
+                fused_into.covered.append(skipped)
+            match.covered.append(written[position])
+            written = written[position + 1 :]
+        matches.append(match)
     _require_no_product(written)
     last_with_work = next((match for match in reversed(matches) if match.covered), matches[-1])
     last_with_work.covered += written
