@@ -66,6 +66,15 @@ def test_the_plan_of_the_memory_by_hand() -> None:
     assert BACKEND.trace(model, inputs).memory.peak_bytes(include_weights=False) == 3 * 48
 
 
+def test_texts_have_no_size() -> None:
+    """Two of four texts, by two int64 of 8 bytes: the texts lie elsewhere, and a shape does not tell their bytes."""
+    builder = GraphBuilder()
+    texts, places = builder.input("texts", (4,), "string"), builder.input("places", (2,), "int64")
+    builder.add("GATHER", [texts, places], (2,), dtype="string", options=options("Gather"))
+    inputs = ModelInputs(np.array(["a", "b", "c", "d"], object), np.array([0, 3]))
+    assert BACKEND.trace(write(builder), inputs).memory.peak_bytes(include_weights=False) == 2 * 8
+
+
 def test_bytes_that_are_used_again_count_once() -> None:
     """Of eight values of 4,096 bytes in a row at most three are needed at the same time, the input among them."""
     builder = GraphBuilder()

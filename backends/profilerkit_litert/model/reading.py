@@ -22,13 +22,13 @@ from profilerkit.trace.dtypes import element_bytes
 
 from .graphs import Graph, Operator, Quantization, Signature, Tensor
 
-__all__ = ["LiteRTModel", "open_model"]
+__all__ = ["UNSIZED", "LiteRTModel", "open_model"]
 
 _IDENTIFIER = b"TFL3"
 _OPERATORS = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
 _DTYPES = {number: name.lower() for name, number in vars(schema.TensorType).items() if isinstance(number, int)}
 #: Dtypes whose elements have no fixed size in the file.
-_UNSIZED = ("string", "resource", "variant")
+UNSIZED = ("string", "resource", "variant")
 
 
 class _DamagedError(Exception):
@@ -221,7 +221,7 @@ def _read_quantization(packed: Any) -> Quantization:
 
 def _require_all_values(tensor: Tensor) -> None:
     """Raise `_DamagedError` for a constant with another number of bytes than its shape and dtype take."""
-    if tensor.data is None or tensor.is_sparse or tensor.dtype in _UNSIZED:
+    if tensor.data is None or tensor.is_sparse or tensor.dtype in UNSIZED:
         return
     sizes = tensor.sizes
     if sizes is None or len(tensor.data) != math.ceil(math.prod(sizes) * element_bytes(tensor.dtype)):

@@ -13,6 +13,8 @@ from profilerkit.process.cached import cached_property
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import TensorInfo
 
+from ..model.reading import UNSIZED
+
 __all__ = ["Array", "Value"]
 
 Array = np.ndarray[Any, Any]
@@ -50,8 +52,10 @@ class Value:
 
     @cached_property
     def bytes(self) -> int:
-        """The bytes that it takes; 0 if its shape is not known."""
-        return 0 if self.sizes is None else math.ceil(math.prod(self.sizes) * element_bytes(self.dtype))
+        """The bytes that it takes; 0 if its shape is not known, and for texts, which have no size."""
+        if self.sizes is None or self.dtype in UNSIZED:
+            return 0
+        return math.ceil(math.prod(self.sizes) * element_bytes(self.dtype))
 
     @cached_property
     def info(self) -> TensorInfo:
