@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import Scopes, TypedOperator, name_types
-from profilerkit.backend_kit.scoped_calls import ROOT, Scope
+from profilerkit.backend_kit.scoped_calls import ROOT
 
 from .graphs import Graph, Operator
 
@@ -50,7 +50,11 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
     packed = _find_packed(graph)
     nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
     around = find_keras_layers(nodes)
-    typed = [_describe_type(node, layers) for node, layers in zip(nodes, around, strict=True)]
+    typed = []
+    for node, layers in zip(nodes, around, strict=True):
+        # The weights in the graphs of an operator, such as a WHILE, belong to its layer.
+        has_weight = bool(node.weight or node.operator.graphs)
+        typed.append(TypedOperator(layers[-1].path if layers else "", node.op_type, has_weight))
     # A layer has the type of its first operator with a weight. The operator that unpacks a weight reads one too, and is
     # before the operator that uses it: sorted last here, so that the layer of both is a CONV_2D, and no DEQUANTIZE.
     typed.sort(key=lambda operator: operator.type == _UNPACKING)
@@ -69,15 +73,6 @@ def _make_node(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> _
 
 def _write_numbers(indices: Sequence[int]) -> list[str]:
     return [str(index) if index >= 0 else "" for index in indices]
-
-
-def _describe_type(node: _Node, around: Sequence[Scope]) -> TypedOperator:
-    """Return an operator as `name_types` reads it.
-
-    An operator with graphs, such as a WHILE, counts as having a weight: the weights in its graphs belong to its layer.
-    """
-    layer = around[-1].path if around else ""
-    return TypedOperator(layer, node.op_type, has_weight=bool(node.weight or node.operator.graphs))
 
 
 def _find_packed(graph: Graph) -> dict[int, int]:

@@ -175,7 +175,8 @@ class Walk:
         """
         call = _describe_call(visit)
         outputs = self.make_outputs(visit, _infer_results(visit, call))
-        cost, missing = _price(call, outputs)
+        shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
+        cost, missing = price(replace(call, outputs=shapes, output_dtypes=dtypes))
         is_work = bool(cost.macs or cost.flops or missing) and visit.operator.name not in _UNPACKING
         if outputs and all(value.constant for value in outputs):
             if not is_work:
@@ -244,9 +245,3 @@ def _infer_results(visit: Visit, call: LiteRTCall) -> Sequence[Result]:
     except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError) as error:
         names = ", ".join(repr(tensor.name) for tensor in visit.outputs)
         raise UnfitError(f"{visit.operator.name} cannot make {names} of what it reads: {error}") from error
-
-
-def _price(call: LiteRTCall, outputs: Sequence[Value]) -> tuple[Cost, str]:
-    """Return the cost of one run of a call whose outputs are known now, and the uncounted work."""
-    shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
-    return price(replace(call, outputs=shapes, output_dtypes=dtypes))
