@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -76,14 +77,17 @@ class _Listing:
         """Return the offers of a kind; if plugins offer the same name, note the conflict."""
         offered = list_infos(kind)
         for name in dict.fromkeys(offer.item.name for offer in offered):
-            try:
+            with self.note_conflict():
                 find_offer(kind, name)
-            except RegistrationConflictError as error:
-                self.note_conflict(error)
         return offered
 
-    def note_conflict(self, error: RegistrationConflictError) -> None:
-        self.conflicts.setdefault(str(error), error)
+    @contextmanager
+    def note_conflict(self) -> Iterator[None]:
+        """Note a conflict of two plugins that ends the block."""
+        try:
+            yield
+        except RegistrationConflictError as error:
+            self.conflicts.setdefault(str(error), error)
 
     def raise_conflict(self) -> None:
         """Say all conflicts; the last one by raising it, for the exit code."""
@@ -137,7 +141,7 @@ class _Listing:
             examine = examine_without_import if is_quick else examine_by_loading
             examined = examine(offer)
             if examined.conflict is not None:
-                self.note_conflict(examined.conflict)
+                self.conflicts.setdefault(str(examined.conflict), examined.conflict)
             if examined.backend is not None:
                 usable.setdefault(examined.backend.name, examined.backend)
             self.print_line(offer.item.name, examined.line, offer.plugin, offer.item.load)
@@ -147,10 +151,8 @@ class _Listing:
         """Note which status keys the functions for a backend compute; print these functions if that is requested."""
         from ..piping.function import describe
 
-        try:
+        with self.note_conflict():  # two plugins may claim one key
             offers.default_functions(backend)
-        except RegistrationConflictError as error:  # two plugins claim one key
-            self.note_conflict(error)
         if self.verbose:
             self.print_title(f"Functions for the {backend.name} backend")
         for offer in offers.list_profiler_functions(backend):
@@ -174,10 +176,8 @@ class _Listing:
 
     def print_declared_keys(self) -> None:
         """Print each status key that plugins declare, whether or not a function here computes it."""
-        try:
+        with self.note_conflict():
             offers.list_status_keys()
-        except RegistrationConflictError as error:
-            self.note_conflict(error)
         self.print_title("Status keys")
         for offer in offers.list_declared_keys():
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
