@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,10 @@ def _has_same(computation: Computation, name: str, function: JointFunction) -> b
 
 
 def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
-    try:
+    returned = None
+    # An error is said again, and kept, when the failing model is measured alone; here it would hold that model's memory
+    # while the others are measured.
+    with suppress(Exception):
         bindings = [computation.registry[name] for computation in computations]
         resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
         participants = [*zip(computations, bindings, resolved, strict=True)]
@@ -104,7 +107,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
                 stack.enter_context(computation.note_requests(binding, arguments))
             stack.enter_context(contained(bindings[0].plugin, describe(function)))
             returned = function.measure_together([arguments.values for arguments in resolved])
-    except Exception:  # said again, and kept, when the failing model is measured alone
+    if returned is None:
         _measure_without_failing(computations, name, function)
         return
     group = object()
@@ -125,5 +128,6 @@ def _measure_without_failing(computations: Sequence[Computation], name: str, fun
 def _is_measurable(computation: Computation, name: str) -> bool:
     try:
         return computation.status(name).outcome.error is None
-    except Exception:
+    except Exception as error:
+        computation.fail(computation.registry[name], error)
         return False

@@ -21,6 +21,7 @@ from profilerkit import (
     ProfilerFunction,
     Unavailable,
     UnknownStatusError,
+    compare,
     profile,
 )
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
@@ -418,6 +419,28 @@ def test_what_is_computed_is_never_changed(model: FakeModel, make_profiler: Make
     profiler.compute_status("value", factor=2)
     assert before.value == 0
     assert profiler.status_get("value") == 1
+
+
+def test_a_model_that_fails_holds_no_memory_while_others_are_compared() -> None:
+    tensors: list[weakref.ref[FakeClock]] = []
+    alive: list[int] = []
+
+    def fail() -> None:
+        tensor = FakeClock()
+        tensors.append(weakref.ref(tensor))
+        raise MemoryError("out of memory")
+
+    def count_alive() -> None:
+        alive.append(sum(tensor() is not None for tensor in tensors))
+
+    models = [FakeModel([FakeLayer("a", macs=10)], on_call=call) for call in (count_alive, fail, count_alive)]
+    comparison = compare(
+        *models, inputs=FakeTensor((1, 3)), backend=FakeBackend(), metrics=["execution_time"], num_iters=3
+    )
+    assert comparison.reports[1].status("execution_time").missing == ("MemoryError: out of memory",)
+    assert tensors
+    assert alive
+    assert set(alive) == {0}
 
 
 def test_a_metric_that_fails_holds_no_memory_while_others_are_computed() -> None:
