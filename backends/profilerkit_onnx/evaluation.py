@@ -25,6 +25,8 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 #: The operators whose results are logits for sure.
 _LINEAR = ("Gemm", "MatMul", "Conv")
+#: Operators whose results are probabilities, of which a linear operator may be a mean.
+_PROBABILITIES = ("Sigmoid", "Softmax")
 
 
 def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
@@ -59,7 +61,7 @@ def _gives_probabilities(model: ModelProto) -> bool | None:
     """Return True for a graph that ends in a sigmoid, False for one that ends in a linear operator; else None.
 
     An addition adds a bias only if it follows a linear operator: it may also add probabilities up. And a linear
-    operator may weigh the probabilities of a softmax.
+    operator may weigh probabilities.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     last = makers.get(model.graph.output[0].name)
@@ -68,4 +70,4 @@ def _gives_probabilities(model: ModelProto) -> bool | None:
     ends = [makers[name] for name in last.input if name in makers] if last.op_type == "Add" else [last]
     linear = [node for node in ends if node.op_type in _LINEAR]
     read = {makers[name].op_type for node in linear for name in node.input if name in makers}
-    return False if linear and "Softmax" not in read else None
+    return False if linear and read.isdisjoint(_PROBABILITIES) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,19 @@ def test_what_ends_in_a_sigmoid_gives_probabilities(last: str, right: float) -> 
     assert get_accuracy(model, [(logits, targets)]) == right
 
 
-def test_a_product_with_probabilities_need_not_give_logits() -> None:
+@pytest.mark.parametrize(
+    ("operator", "inverse"),
+    [("Softmax", np.log), ("Sigmoid", lambda p: np.log(p / (1 - p)))],
+    ids=["softmax", "sigmoid"],
+)
+def test_a_product_with_probabilities_need_not_give_logits(operator: str, inverse: Callable[[Any], Any]) -> None:
     """Of the classes 0.9, 0.1 and 0.2, 0.8 the second has 0.1 and 0.8, as the targets say; as logits both are one."""
     choose = numpy_helper.from_array(np.asarray([[0], [1]], F), "choose")
-    nodes = [helper.make_node("Softmax", ["x"], ["p"]), helper.make_node("MatMul", ["p", "choose"], ["y"])]
+    nodes = [helper.make_node(operator, ["x"], ["p"]), helper.make_node("MatMul", ["p", "choose"], ["y"])]
     model = make_model(nodes, {"x": (F, ["n", 2])}, opset=20)
     model.graph.initializer.append(choose)
     with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
-        assert get_accuracy(model, [(np.log(np.asarray([[0.9, 0.1], [0.2, 0.8]], F)), np.asarray([0, 1]))]) == 100
+        assert get_accuracy(model, [(inverse(np.asarray([[0.9, 0.1], [0.2, 0.8]], F)), np.asarray([0, 1]))]) == 100
 
 
 def test_a_sum_is_of_logits_only_behind_a_linear_operator() -> None:
