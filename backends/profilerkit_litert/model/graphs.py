@@ -14,10 +14,10 @@ import numpy as np
 
 from profilerkit.process.cached import cached_property
 
-__all__ = ["Graph", "Operator", "Quantization", "Signature", "Tensor"]
+__all__ = ["LARGEST", "Graph", "Operator", "Quantization", "Signature", "Tensor"]
 
-#: The most elements of a constant whose values are read: shapes and indices have fewer.
-_LARGEST = 4096
+#: The most elements of a tensor whose values are read, or kept by the walk: shapes and indices have fewer.
+LARGEST = 4096
 
 #: The options that name the graphs which an operator holds.
 _GRAPHS = {
@@ -81,7 +81,7 @@ class Tensor:
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:
         """The values of a small constant of numbers; None for all else."""
-        if self.data is None or self.is_sparse or math.prod(self.sizes or ()) > _LARGEST:
+        if self.data is None or self.is_sparse or math.prod(self.sizes or ()) > LARGEST:
             return None
         try:
             return np.frombuffer(self.data.tobytes(), self.dtype).reshape(self.sizes or ())

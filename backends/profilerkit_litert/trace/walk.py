@@ -18,7 +18,7 @@ from profilerkit.backend_kit.operator_calls import Shapes
 from profilerkit.costs import Cost
 
 from ..costs import LiteRTCall, price
-from ..model.graphs import Graph, Operator, Tensor
+from ..model.graphs import LARGEST, Graph, Operator, Tensor
 from ..model.reading import LiteRTModel
 from .shapes import Result, infer
 from .values import Array, Value
@@ -30,8 +30,6 @@ Handler: TypeAlias = "Callable[[Walk, Visit], list[Value]]"
 
 #: The most operators that a walk visits, which takes some seconds: the operators may double at each call of a graph.
 _MOST_OPERATORS = 100_000
-#: The most elements whose values are kept.
-_LARGEST = 4096
 #: Operators that unpack weights, which LiteRT does once.
 _UNPACKING = ("DENSIFY", "DEQUANTIZE")
 #: The dtypes of weights of dynamic range, which kernels multiply as int8.
@@ -213,7 +211,7 @@ class Walk:
         for index, tensor in enumerate(visit.outputs):
             result = results[index] if index < len(results) else tensor.sizes
             sizes = result.shape if isinstance(result, np.ndarray) else result
-            array = result if isinstance(result, np.ndarray) and result.size <= _LARGEST else None
+            array = result if isinstance(result, np.ndarray) and result.size <= LARGEST else None
             is_known_size = name in _SIZES and array is not None
             outputs.append(self.make_value(tensor, sizes, constant=is_constant or is_known_size, array=array))
         return outputs

@@ -16,8 +16,10 @@ from .weights import BUFFERS, NARROW, PARAMETERS
 
 __all__ = ["describe_uncounted"]
 
-#: Operators that take bits out of integers, and the domain of linear models, trees and scalers.
-_TAKES_BITS, _LEARNED = ("BitShift", "BitwiseAnd"), "ai.onnx.ml"
+#: Operators that take bits out of integers.
+_TAKES_BITS = ("BitShift", "BitwiseAnd")
+#: The domain of linear models, trees and scalers.
+_LEARNED = "ai.onnx.ml"
 #: The producer name of torch's exporters, which write results into ``Constant`` nodes, and no weights.
 _BY_TORCH = "pytorch"
 
@@ -75,5 +77,5 @@ def _list_readers_of_nodes(
     parameters = {weight.record.identity for weight in weights if weight.is_parameter}
     if parameters <= in_nodes:
         return
-    for identity in sorted(in_nodes - parameters):
+    for identity in in_nodes - parameters:
         yield from (use.node.op_type for use in constants[identity].uses if not use.is_at(BUFFERS))
