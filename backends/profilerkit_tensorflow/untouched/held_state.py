@@ -234,6 +234,7 @@ class HeldState:
             self._known_classes.add(cls)
             attributes = list_class_attributes(cls)
             self.steps.append(functools.partial(restore_class, cls, attributes))
-            followed = (dict, list, set, deque, _types.PolymorphicFunction, tf.Variable)
-            self._waiting.append((tuple(value for value in attributes.values() if isinstance(value, followed)), _DEPTH))
+            followed = (dict, list, tuple, set, deque, _types.PolymorphicFunction, tf.Variable)
+            members = [v for v in attributes.values() if isinstance(v, followed) or is_users_own(type(v).__module__)]
+            self._waiting.append((tuple(members), _DEPTH))
             self._waiting.append((tuple(list_functions(cls)), _DEPTH))

@@ -21,7 +21,7 @@ from keras_runs import RUNS, call, train
 from keras_subjects import Subject, X, build
 from slow_ones import slow_ones
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, profile
 from profilerkit_tensorflow import TFBackend
 from profilerkit_tensorflow.untouched.preservation import preserve
 
@@ -156,3 +156,31 @@ def test_the_methods_of_a_class_come_back_special_ones_too() -> None:
     assert not hasattr(Doubling, "__len__")
     assert not hasattr(Doubling, "added")
     assert (model(3), model.work(3)) == (6, 6)
+
+
+class SlottedCounter:
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+
+class PlainCounter:
+    def __init__(self) -> None:
+        self.calls = 0
+
+
+class Counting(tf.Module):  # type: ignore[misc]
+    counters = (SlottedCounter(), PlainCounter())
+    slotted, plain = SlottedCounter(), PlainCounter()
+
+    def __call__(self, x: Any) -> Any:
+        for counter in (*self.counters, self.slotted, self.plain):
+            counter.calls += 1
+        return x + x
+
+
+def test_objects_that_only_the_class_of_a_model_holds_come_back() -> None:
+    profile(Counting(), tf.ones((2, 3)), metrics=["flops", "execution_time"], num_iters=3)
+    held: list[Any] = [*Counting.counters, Counting.slotted, Counting.plain]
+    assert [counter.calls for counter in held] == [0, 0, 0, 0]
