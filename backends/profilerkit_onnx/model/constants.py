@@ -15,7 +15,7 @@ from profilerkit.costs import Shape
 from .nodes import MOST_NODES, list_inner_graphs
 from .types import count_bytes, dtype_name
 
-__all__ = ["Constant", "Use", "list_constants"]
+__all__ = ["Constant", "Use", "list_constants", "read_constant"]
 
 #: Operators whose result has the elements of their first input, or some of them.
 _MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
@@ -116,7 +116,7 @@ class _Search:
 
     def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], location: Hashable) -> None:
         for node in nodes:  # first, as a file may have one behind the loop that reads it
-            values = _read_constant(node) if node.op_type == "Constant" and node.output else None
+            values = read_constant(node) if node.op_type == "Constant" and node.output else None
             if values is not None:
                 names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
@@ -183,7 +183,7 @@ def _find_moved(node: NodeProto, names: _Names) -> tuple[Constant, ...]:
     return tuple(dict.fromkeys(constant for name in inputs for constant in names[name]))
 
 
-def _read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
+def read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
     """Return the tensor of a ``Constant`` node; None for a node with other values or none."""
     for attribute in node.attribute:
         tensor: TensorProto = attribute.t

@@ -13,6 +13,7 @@ from onnx import NodeProto, SparseTensorProto, TensorProto, helper
 
 from profilerkit import NotOfferedError
 
+from ..model.constants import read_constant
 from ..model.nodes import name_node, name_operator
 from .folding import evaluate
 from .values import Array, MadeConstant, Origin, TurnNumber, TurnPart, Value
@@ -117,30 +118,23 @@ class StoredElements:
         """Return the elements of a value; ``arrays`` has the elements of the values that it is computed from."""
         if value.array is not None:
             return value.array
-        match self._origins.get(value.number):
+        origin = self._origins.get(value.number)
+        if isinstance(origin, MadeConstant) and name_operator(origin.node) == "Constant":
+            tensor_of_node = read_constant(origin.node)
+            origin = origin if tensor_of_node is None else tensor_of_node
+        match origin:
             case TensorProto() as tensor:
                 return np.asarray(self._read(tensor))
             case SparseTensorProto() as sparse:
                 return self._write_out(sparse)
             case MadeConstant() as made:
-                stored = self._read_constant(made.node)
-                return _compute_output(made, arrays) if stored is None else stored
+                return _compute_output(made, arrays)
             case TurnPart(whole, axis, number):
                 return np.asarray(arrays[whole.number].take(number.at(turn_of_loop[number.loop]), axis))
             case TurnNumber() as number:
                 dtype = helper.tensor_dtype_to_np_dtype(value.element)
                 return np.full(value.shape or (), number.at(turn_of_loop[number.loop]), dtype)
         raise NotOfferedError("where the elements of a weight come from is not known")
-
-    def _read_constant(self, node: NodeProto) -> Array | None:
-        """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
-        if name_operator(node) == "Constant":
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    return np.asarray(self._read(attribute.t))
-                if attribute.HasField("sparse_tensor"):
-                    return self._write_out(attribute.sparse_tensor)
-        return None
 
     def _write_out(self, sparse: SparseTensorProto) -> Array:
         """Return a sparse tensor with all of its elements; raise `NotOfferedError` if it is too large."""

@@ -148,6 +148,33 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
         {},
         64,
     ),
+    # 2 rows meet 4 * 2000 - 5000 weights, more than are read when the graph is walked
+    "a node with many elements": (
+        [
+            node("Constant", "", outputs="w", value=numpy_helper.from_array(with_zeros(5000, 4, 2000))),
+            node("MatMul", "x w"),
+        ],
+        ROWS,
+        {},
+        2 * 3000,
+    ),
+    # 2 rows meet the 3 weights that are stored
+    "a node with a sparse tensor": (
+        [
+            node(
+                "Constant",
+                "",
+                outputs="w",
+                sparse_value=helper.make_sparse_tensor(
+                    numpy_helper.from_array(np.ones(3, F)), numpy_helper.from_array(np.array([5, 8, 7999])), [4, 2000]
+                ),
+            ),
+            node("MatMul", "x w"),
+        ],
+        ROWS,
+        {},
+        2 * 3,
+    ),
     "packed weights are not looked at": (
         node("MatMulNBits", "x w s", MS, K=32, N=3, bits=4, block_size=32),
         {"x": np.ones((2, 32), F)},
