@@ -21,6 +21,8 @@ from ..rank_metrics import TIMES, CollectiveTime, ExposedTime, RankStepTime
 from .layout import RankModel
 from .records import Collective, RankTrace
 
+NETWORK: Check = positive("network=50e9, bytes per second of each device").or_none()
+RANKS_PER_NODE: Check = at_least(1)
 _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its bytes per second and device: network=50e9)"
 
 
@@ -84,10 +86,7 @@ class ComputeRankTime(PredictingFunction):
     """Predicts the time of a rank's step on a device, from its trace. Computed only if a device is given."""
 
     KEYS: ClassVar[Keys] = TIMES
-    CHECKS: ClassVar[Mapping[str, Check]] = {
-        "network": positive("network=50e9, bytes per second of each device").or_none(),
-        "ranks_per_node": at_least(1),
-    }
+    CHECKS: ClassVar[Mapping[str, Check]] = {"network": NETWORK, "ranks_per_node": RANKS_PER_NODE}
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("on",)
 
     def __call__(

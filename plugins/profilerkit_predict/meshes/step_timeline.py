@@ -25,7 +25,7 @@ from ..prediction.bound import compute_bound
 from ..rank_metrics import RankStep
 from .layout import MESH, read_rank
 from .records import RankTrace
-from .step_time import Links, find_links
+from .step_time import NETWORK, RANKS_PER_NODE, Links, find_links
 from .tasks import Task, list_tasks
 
 #: The lanes, in the order in which they are drawn.
@@ -61,6 +61,8 @@ def write_step_timeline(
 
     Raises:
         ArgumentError: An argument is invalid, or the rank exchanges data and the device's link is not known.
+        DeviceNotKnownError: No device has the name.
+        NotOfferedError: It is not known in which order the rank exchanges data, or how much.
     """
     timeline = predict_step_timeline(
         build, inputs, mesh, on, rank=rank, dtype=dtype, network=network, ranks_per_node=ranks_per_node, **arguments
@@ -117,6 +119,7 @@ def predict_step_timeline(
     """Return the predicted step of a rank; see `write_step_timeline` for the arguments."""
     sizes, target = MESH("mesh", mesh), device(on)
     number = read_rank(rank, sizes)
+    network, ranks_per_node = NETWORK("network", network), RANKS_PER_NODE("ranks_per_node", ranks_per_node)
     report = profile(build, inputs, mesh=sizes, rank=number, metrics=[RankStep.NAME], strict=True, **arguments)
     step: RankTrace = report[RankStep.NAME]
     links = find_links(step, target, sizes, number, network, ranks_per_node)

@@ -186,6 +186,15 @@ def test_schedule_by_hand() -> None:
     assert pieces[-1].task is pieces[-3].task, "the last wait is for those gradients, and not for the work at 18"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*(("network", value) for value in (0, -5.0, "fast")), *(("ranks_per_node", value) for value in (0, -1, 1.5))],
+)
+def test_timeline_of_links_that_cannot_be(name: str, value: Any, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=f"{name}={value!r}: give"):
+        write_step_timeline("train.py:build", mesh=MESH, on="h100", path=tmp_path / "none.json", **{name: value})
+
+
 def test_timeline_for_perfetto(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Profiled(dict[str, Any]):
         name = "build"
