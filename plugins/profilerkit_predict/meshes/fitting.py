@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from os import PathLike
 from typing import Any
 
 from profilerkit.api import profile
-from profilerkit.devices import DeviceInfoLike, device
+from profilerkit.arguments.checks import positive
+from profilerkit.devices import DeviceInfo, DeviceInfoLike, device
 from profilerkit.errors import ArgumentError
 from profilerkit.results.report import Report
 
@@ -16,6 +18,7 @@ from .layout import OPEN_MESH
 
 #: The most ranks that are tried.
 _MOST_RANKS = 4096
+_BYTES = positive("fits=80e9", "a device, or a number of bytes")
 
 
 def find_mesh(
@@ -38,7 +41,8 @@ def find_mesh(
         arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``optimizer``, ``input_shape``.
 
     Raises:
-        ArgumentError: Not one size is None, the device's memory is not known, or no mesh suffices.
+        ArgumentError: An argument is invalid, the device's memory is not known, or no mesh suffices.
+        DeviceNotKnownError: No device has the name.
     """
     limit = _read_limit(fits)
     sizes = OPEN_MESH("mesh", mesh)
@@ -65,9 +69,10 @@ def find_mesh(
 
 
 def _read_limit(fits: DeviceInfoLike | float) -> float:
-    if isinstance(fits, int | float) and not isinstance(fits, bool) and fits > 0:
-        return fits
-    target = device(fits)  # type: ignore[arg-type]
+    if not isinstance(fits, (DeviceInfo, str, PathLike)):
+        limit: float = _BYTES("fits", fits)
+        return limit
+    target = device(fits)
     if target.memory is None:
         raise ArgumentError(f"the memory of {target.name} is not known; give a number of bytes: fits=80e9")
     return target.memory

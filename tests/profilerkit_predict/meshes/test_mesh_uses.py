@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
@@ -126,6 +127,21 @@ def test_command_that_cannot_be(arguments: list[str], message: str) -> None:
     result = run("train.py:Net", *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("fits", [5, 5.5, np.int64(5), np.float32(5.5)])
+def test_a_number_of_bytes_may_be_of_numpy(fits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def profile(*given: Any, mesh: Any, **more: Any) -> Any:
+        return {"rank_peak_memory": 8 // mesh["dp"], "mesh": mesh}
+
+    monkeypatch.setattr(fitting, "profile", profile)
+    assert find_mesh(networks.Net, mesh="dp=?", fits=fits)["mesh"] == {"dp": 2}, "8, 4, 2 bytes on 1, 2, 4 ranks"
+
+
+@pytest.mark.parametrize("fits", [0, -1, float("nan"), True, None, np.bool_(True), np.int64(0), [80e9]])
+def test_a_number_of_bytes_that_cannot_be_is_an_error(fits: Any) -> None:
+    with pytest.raises(ArgumentError, match="fits=.*: give a device, or a number of bytes above zero"):
+        find_mesh(networks.Net, mesh="dp=?", fits=fits)
 
 
 @pytest.mark.parametrize("mesh", [8, "dp=?,dp=2", "dp=x", {"dp": 0, "tp": None}, {}])
