@@ -113,10 +113,12 @@ def _divide_intervals(value: tuple[float, float], reference: tuple[float, float]
 
     >>> _divide_intervals((1, 2), (4, 5)), _divide_intervals((-1, 2), (4, 5)), _divide_intervals((1, 2), (-4, 5))
     ((0.2, 0.5), (-0.25, 0.5), (-inf, inf))
+    >>> _divide_intervals((0, 0), (0, 5))  # a reference that may be 0 too may not differ
+    (0.0, inf)
     """
     (low, high), (least, most) = value, reference
     if min(low, least) >= 0:
-        return divide(low, most), divide(high, least)
+        return divide(low, most), math.inf if least == 0 < most else divide(high, least)
     if least < most and least <= 0 <= most:
         return -math.inf, math.inf
     quotients = [divide(end, divisor) for end in value for divisor in reference]
@@ -125,7 +127,9 @@ def _divide_intervals(value: tuple[float, float], reference: tuple[float, float]
 
 def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
     pairs = zip(reference.samples, other.samples, strict=True)
-    quotients = tuple(divide(sample, reference_sample) for reference_sample, sample in pairs)
+    every = (divide(sample, reference_sample) for reference_sample, sample in pairs)
+    # A pair of zeros says nothing, and NaN cannot be sorted.
+    quotients = tuple(quotient for quotient in every if not math.isnan(quotient)) or (math.nan,)
     interval = find_median_interval(quotients, reference.confidence, reference.adaptive or other.adaptive)
     return Ratio(
         _find_middle(quotients),

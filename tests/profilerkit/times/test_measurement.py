@@ -435,9 +435,11 @@ def test_ratio_of_exact_values_and_of_unpaired_measurements() -> None:
         ((2.0, 4.0), (-1.0, 8.0), (-0.5, 4.0)),
         ((-4.0, -2.0), (1.0, 8.0), (-4.0, -0.25)),
         ((-1.0, 2.0), (1.0, 8.0), (-math.inf, math.inf)),
+        ((0.0, 2.0), (0.0, 0.0), (0.0, math.inf)),  # both may be 0, and equal
+        ((0.0, 2.0), (1.0, 8.0), (0.5, math.inf)),
     ],
 )
-def test_the_ends_of_a_ratio_hold_every_quotient_of_negative_numbers_too(
+def test_the_ends_of_a_ratio_hold_every_quotient_of_zeros_and_negative_numbers_too(
     reference: tuple[float, ...], other: tuple[float, ...], ends: tuple[float, float]
 ) -> None:
     ratio = Ratio.of(Measurement(reference), Measurement(other))
@@ -460,6 +462,18 @@ def test_a_sample_of_zero_has_a_ratio() -> None:
     assert Ratio.of(*rates).value == 1.0
     assert Ratio.of(rates[1], rates[0]).high == math.inf
     assert not Ratio.of(0.0, 0.0).is_real, "nothing over nothing says nothing"
+
+
+def test_pairs_of_zeros_say_nothing() -> None:
+    """The other pairs are twice the reference, wherever the zeros stand among them."""
+    for start in range(7):
+        reference, other = [1.0] * 6, [2.0] * 6
+        reference[start:start] = other[start:start] = [0.0] * 3
+        ratio = Ratio.of(Measurement(tuple(reference), session=1), Measurement(tuple(other), session=1))
+        assert (ratio.value, ratio.low, ratio.high, ratio.pairs) == (2, 2, 2, 6)
+    zeros = Measurement((0.0,) * 8, session=1)
+    assert math.isnan(Ratio.of(zeros, zeros).value)
+    assert Ratio.of(zeros, zeros).is_single
 
 
 def test_no_difference_is_not_called_real() -> None:
