@@ -270,8 +270,9 @@ class Measurement(NumberByMedian):
         return self.iqr / 2 / abs(self.median)
 
     def is_paired_with(self, other: Measurement) -> bool:
-        """Return whether the two were sampled in turn, so that their samples are pairs."""
-        return self.session is not None and self.session == other.session
+        """Return whether the two were sampled in turn, and have as many samples, so that their samples are pairs."""
+        in_turn = self.session is not None and self.session == other.session
+        return in_turn and len(self.samples) == len(other.samples)
 
     @property
     def is_noisy(self) -> bool:

@@ -476,6 +476,11 @@ def test_pairs_of_zeros_say_nothing() -> None:
     assert Ratio.of(zeros, zeros).is_single
 
 
+def test_samples_of_one_session_that_differ_in_number_are_not_pairs() -> None:
+    ratio = Ratio.of(Measurement((1.0, 2.0, 4.0), session=1), Measurement((8.0, 16.0), session=1))
+    assert (ratio.paired, ratio.value, ratio.low, ratio.high) == (False, 6.0, 2.0, 16.0)
+
+
 def test_no_difference_is_not_called_real() -> None:
     assert not Ratio(1.01, 0.99, 1.03).is_real
     assert Ratio(1.05, 1.01, 1.09).is_real
