@@ -6,6 +6,7 @@ import ast
 import inspect
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ __all__ = [
     "parse_python",
 ]
 
+#: The value of an attribute that there is not.
+_MISSING = object()
 #: The folders of Python's own modules and of profilerkit's.
 _OURS = (Path(ast.__file__).parent, Path(__file__).parents[1])
 
@@ -102,11 +105,12 @@ def _find_member(spec: str, module: Any) -> Any:
     source, _, name = spec.rpartition(":")
     member = module
     for part in name.split("."):
-        if not hasattr(member, part):
-            public = [key for key, value in vars(module).items() if key[0] != "_" and not inspect.ismodule(value)]
+        member = _call_user_code(source, partial(getattr, member, part, _MISSING))
+        if member is _MISSING:
+            names = [key for key, value in vars(module).items() if not inspect.ismodule(value)]
+            public = [key for key in names if not key.startswith("_")]
             listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
             raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
-        member = getattr(member, part)
     return member
 
 

@@ -352,3 +352,25 @@ def test_code_finds_its_own_module_when_it_is_called(tmp_path: Path) -> None:
     write(tmp_path, net="import sys\ndef build(): return lambda: sys.modules[__name__]")
     models = [load(f"{tmp_path / 'net.py'}:build", tmp_path) for _ in range(2)]
     assert [vars(model()) is model.__globals__ for model in models] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("def __getattr__(name):\n    raise RuntimeError('not today')", "Net"),
+        (
+            "class Parts:\n    @property\n    def net(self):\n        raise RuntimeError('not today')\nparts = Parts()",
+            "parts.net",
+        ),
+    ],
+)
+def test_an_error_of_a_name_that_is_computed_is_the_users(source: str, name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, net=source) / "net.py"
+    with pytest.raises(ModelFailedError, match="raised RuntimeError: not today"):
+        load_model(f"{path}:{name}")
+
+
+def test_a_mistyped_name_is_said_whatever_names_the_file_has(tmp_path: Path) -> None:
+    path = write(tmp_path, net="globals()[''] = 3\nbuild = int") / "net.py"
+    with pytest.raises(InputError, match="has no 'bild'; it has, nearest first: build"):
+        load_model(f"{path}:bild")
