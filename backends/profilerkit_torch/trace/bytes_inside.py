@@ -57,7 +57,7 @@ def count_bytes_inside(call: OperatorCall, result: Any, device: torch.device | N
         return rule(device, *call.args, **call.kwargs)
     if call.func is _INDEX:
         return _count_positions(call.args[0], call.args[1], result)
-    if not is_on("cpu", device):
+    if not is_on(device, "cpu"):
         return 0
     return _count_in_resampling(call.args[0], result) if call.func in _RESAMPLING else _count_promoted(call, result)
 
@@ -71,7 +71,7 @@ def find_unknown_inside(func: Any, args: Any, device: torch.device | None) -> st
     name: str = read_schema(func).name.partition("::")[2]
     is_copied = name == "_fft_c2r" and (len(args[1]) > 1 or args[0].is_conj())  # once or twice, by its strides
     is_put = name in _PUTS and args[2].numel() != 1 and any(map(_is_mask, args[1]))  # one number fills the mask
-    is_much = name in _UNSIZED or is_copied or is_put or (name in _RECURRENT and is_on("cuda", device))
+    is_much = name in _UNSIZED or is_copied or is_put or (name in _RECURRENT and is_on(device, "cuda"))
     return f"the workspace of {name}" if is_much else ""
 
 
