@@ -40,26 +40,25 @@ class PassMode(TorchFunctionMode):
 @contextmanager
 def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Have names of torch and of these namespaces answer as in a run, except for tensors of a fake mode."""
-    places = (*_IN_TORCH, *_find_asked(namespaces))
-    asked = [(space, name, space[name]) for space, name in places if id(space.get(name)) in _ANSWERS]
+    replaced = [
+        (space, name, value, _REPLACEMENTS[id(value)])
+        for space in (*_TORCH_NAMESPACES, *namespaces)
+        for name, value in list(space.items())  # another thread may add a name
+        if id(value) in _REPLACEMENTS
+    ]
     modes = [*_fake_modes]
 
     def restore() -> None:
         _fake_modes[:] = modes
-        for space, name, original in asked:
-            if space.get(name) is _ANSWERS[id(original)]:
+        for space, name, original, replacement in replaced:
+            if space.get(name) is replacement:  # the model has not bound the name again
                 space[name] = original
 
     with restored(restore):
         _fake_modes.append(fake_mode)
-        for space, name, original in asked:
-            space[name] = _ANSWERS[id(original)]
+        for space, name, _, replacement in replaced:
+            space[name] = replacement
         yield
-
-
-def _find_asked(namespaces: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield where namespaces have a name that leads to something else in a pass: the namespace, and the name."""
-    return ((space, name) for space in namespaces for name, value in space.items() if id(value) in _ANSWERS)
 
 
 def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str, Any]]:
@@ -75,15 +74,14 @@ def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str
     return list({id(space): space for space in spaces}.values())
 
 
-# The replacements in a pass -------------------------------------------------------------------------------------------
-
+# The replacements, which give torch's own code the true answers -------------------------------------------------------
 
 #: The modes of the fake tensors of the passes that are running.
 _fake_modes: list[Any] = []
 
 
 def _is_asked_by_torch() -> bool:
-    """Return whether the caller of this function's caller is torch's own code."""
+    """Return whether a replacement, which calls this function, was called by torch's own code."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 
@@ -134,17 +132,17 @@ class _FakeTensor(metaclass=_FakeTensorCheck):
     """Stands for `FakeTensor`."""
 
 
-_ASKED: tuple[Any, ...] = (
+_HAS_TORCH_FUNCTION: tuple[Any, ...] = (
     torch.overrides.has_torch_function,
     torch.overrides.has_torch_function_unary,
     torch.overrides.has_torch_function_variadic,
 )
 _TO_DLPACK: Any = vars(torch.utils.dlpack)["to_dlpack"]
-#: The objects that names refer to during a pass, by the ``id`` of the objects that they refer to otherwise.
-_ANSWERS: dict[int, Any] = {
-    **{id(function): _ignore_pass_modes(function) for function in _ASKED},
+#: By the ``id`` of the original: other values in a namespace may have no hash.
+_REPLACEMENTS: dict[int, Any] = {
+    **{id(function): _ignore_pass_modes(function) for function in _HAS_TORCH_FUNCTION},
     id(_TO_DLPACK): _ask_pass_modes(_TO_DLPACK),
     id(FakeTensor): _FakeTensor,
 }
-#: Where others find these names in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_IN_TORCH = list(_find_asked((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)))
+#: Where others find the originals in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
+_TORCH_NAMESPACES = (vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)
