@@ -13,7 +13,7 @@ import click
 from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.loading import is_saved, load_report
 from profilerkit.cli.measuring import Request, measure_specs, profile_spec
-from profilerkit.cli.option_values import models
+from profilerkit.cli.option_values import complete_models
 from profilerkit.cli.options import (
     TypedOption,
     choose_form,
@@ -35,7 +35,7 @@ __all__ = ["command"]
 
 
 @click.command("check")
-@click.argument("model", shell_complete=models)
+@click.argument("model", shell_complete=complete_models)
 @click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
 @click.option(

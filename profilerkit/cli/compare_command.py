@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .measuring import Request, compare_specs, end_with_failures
-from .option_values import models
+from .option_values import complete_models
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
@@ -16,8 +16,8 @@ __all__ = ["command"]
 
 
 @click.command("compare")
-@click.argument("reference", shell_complete=models)
-@click.argument("others", nargs=-1, required=True, metavar="OTHER...", shell_complete=models)
+@click.argument("reference", shell_complete=complete_models)
+@click.argument("others", nargs=-1, required=True, metavar="OTHER...", shell_complete=complete_models)
 @input_options
 @measuring_options
 @isolation_options

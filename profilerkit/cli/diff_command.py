@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .measuring import Request, compare_specs
-from .option_values import models
+from .option_values import complete_models
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
@@ -15,8 +15,8 @@ __all__ = ["command"]
 
 
 @click.command("diff")
-@click.argument("old", shell_complete=models)
-@click.argument("new", shell_complete=models)
+@click.argument("old", shell_complete=complete_models)
+@click.argument("new", shell_complete=complete_models)
 @input_options
 @measuring_options
 @isolation_options

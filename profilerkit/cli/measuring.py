@@ -15,7 +15,6 @@ from ..piping.requests import Preference
 from ..process.progress import progress_enabled
 from .configuration import list_configured
 from .loading import is_saved, load_job, load_report, name_spec
-from .option_values import parse_shapes
 from .printing import MODEL_FAILED, NOT_KEPT, USAGE, fail
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ __all__ = [
 class Request:
     """How models are to be measured, as the options of a command say."""
 
-    input_shape: tuple[str, ...] = ()
+    input_shape: Any = None
     batch_size: Any = None
     device: str | None = None
     metric: tuple[str, ...] = ()
@@ -75,7 +74,7 @@ class Request:
             raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
         job = Job(
             None,
-            input_shape=parse_shapes(self.input_shape),
+            input_shape=self.input_shape,
             metrics=self.metric or None,
             leave_out=self.leave_out,
             strict=self.strict,

@@ -1,4 +1,4 @@
-"""The values of options: reading and checking them, and the completions that a shell offers."""
+"""The values of options: callbacks and checks, which read them, and the completions that a shell offers."""
 
 from __future__ import annotations
 
@@ -21,55 +21,32 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TIMEOUT",
+    "check_batch_sizes",
     "check_form",
     "check_memory",
     "check_optimizer",
     "check_outputs",
+    "complete_devices",
     "complete_forms",
     "complete_metrics",
-    "devices",
+    "complete_models",
     "make_callback",
-    "models",
-    "parse_batch_sizes",
     "parse_shapes",
     "require_suffix",
     "require_writable",
     "split_names",
 ]
 
+#: The most names of models that are offered: a shell asks before it shows more.
+_MOST = 200
 
-def parse_shapes(values: tuple[str, ...]) -> Any:
+
+def parse_shapes(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
     """Return ``input_shape``, of one sample, for ``3,224,224`` or ``ids=128:int64``, several of either."""
     try:
         return shapes_of_text(values)
     except ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="--input-shape") from None
-
-
-def make_callback(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
-    """Return a callback that checks a value as the function does that takes it: now, and not when all is measured."""
-
-    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        name = parameter.name or ""
-        try:
-            return None if value is None else check(name, value)
-        except ValueError as error:  # `InputError` is one
-            raise click.BadParameter(str(error).removeprefix(f"{name}=")) from None
-
-    return read
-
-
-def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Return one batch size for ``8``, several for ``1,8,32``."""
-    if value is None:
-        return None
-    try:
-        sizes = tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in value.split(","))
-    except ArgumentError as error:
-        raise click.BadParameter(str(error).removeprefix("batch_size=")) from None
-    except ValueError:
-        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
-    return sizes if len(sizes) > 1 else sizes[0]
 
 
 def check_form(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -83,26 +60,6 @@ def check_form(context: click.Context, parameter: click.Parameter, value: str) -
     except NotOfferedError as error:
         raise click.BadParameter(str(error)) from error
     return value
-
-
-def complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the forms that begin so."""
-    from ..hooks.renderers import list_forms
-
-    with results_alone():
-        return [name for name in list_forms() if name.startswith(incomplete)]
-
-
-def complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
-    from ..hooks.offers import list_status_keys
-    from ..piping.status import Metric
-
-    before, comma, begun = incomplete.rpartition(",")
-    with results_alone():
-        metrics = [offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)]
-        names = [name for metric in metrics for name in (metric.NAME, *metric.ALIASES)]
-    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
 def split_names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -145,7 +102,33 @@ def check_outputs(context: click.Context, parameter: click.Parameter, paths: tup
     return tuple(targets)
 
 
+# Checks, for `make_callback` ------------------------------------------------------------------------------------------
+
+
+def make_callback(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """Return a callback that checks a value as the function does that takes it: now, and not when all is measured."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        name = parameter.name or ""
+        try:
+            return None if value is None else check(name, value)
+        except ValueError as error:  # `InputError` is one
+            raise click.BadParameter(str(error).removeprefix(f"{name}=")) from None
+
+    return read
+
+
 TIMEOUT = Check("a number of seconds above zero, such as 30", lambda text: positive("30").read(float(text)))
+
+
+def check_batch_sizes(name: str, text: str) -> Any:
+    """Return one batch size for ``8``, several for ``1,8,32``."""
+    try:
+        numbers = [int(size) for size in text.split(",")]
+    except ValueError:
+        raise ArgumentError(f"{text!r}: give a whole number from 1, or several: 1,8,32") from None
+    sizes = tuple(ONE_BATCH_SIZE(name, number) for number in numbers)
+    return sizes if len(sizes) > 1 else sizes[0]
 
 
 def check_memory(name: str, text: str) -> int:
@@ -163,14 +146,30 @@ def check_optimizer(name: str, optimizer: str) -> str:
     return optimizer
 
 
-# The completions of a shell for a model or a device -------------------------------------------------------------------
+# Completions ----------------------------------------------------------------------------------------------------------
 
 
-#: The most names that are offered: a shell asks before it shows more.
-_MOST = 200
+def complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the forms that begin so."""
+    from ..hooks.renderers import list_forms
+
+    with results_alone():
+        return [name for name in list_forms() if name.startswith(incomplete)]
 
 
-def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
+    from ..hooks.offers import list_status_keys
+    from ..piping.status import Metric
+
+    before, comma, begun = incomplete.rpartition(",")
+    with results_alone():
+        metrics = [offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)]
+        names = [name for metric in metrics for name in (metric.NAME, *metric.ALIASES)]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+def complete_models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return completions: of ``torchvision:res`` that library's models, else libraries and files.
 
     A library that is not installed offers nothing.
@@ -196,7 +195,7 @@ def _list_names(loaders: Iterable[LoaderInfo], library: str) -> Iterator[str]:
                 yield from loader.names()
 
 
-def devices(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_devices(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return completions for a device that times are predicted for: the names of the catalog, and files."""
     from ..devices.catalog import device_names
 

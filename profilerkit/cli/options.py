@@ -13,6 +13,7 @@ from ..backend import RUN_CHECKS
 from ..times.sampling import SAMPLING_CHECKS
 from .option_values import (
     TIMEOUT,
+    check_batch_sizes,
     check_form,
     check_memory,
     check_optimizer,
@@ -20,7 +21,7 @@ from .option_values import (
     complete_forms,
     complete_metrics,
     make_callback,
-    parse_batch_sizes,
+    parse_shapes,
     require_writable,
     split_names,
 )
@@ -87,12 +88,13 @@ input_options: CommandDecorator = _combine(
         "--input-shape",
         multiple=True,
         metavar="SHAPE",
+        callback=parse_shapes,
         help="Shape of one sample: 3,224,224, 128:int64 or ids=128:int64; repeat it for several inputs.",
     ),
     _make_shared(
         "--batch-size",
         metavar="SIZES",
-        callback=parse_batch_sizes,
+        callback=make_callback(check_batch_sizes),
         help="Samples in one forward pass; several sizes, such as 1,8,32, are timed one after the other.",
     ),
     _make_shared("--device", help="Where to run: cpu, gpu, or a device name of the framework, such as cuda:1."),

@@ -10,7 +10,7 @@ import click
 from ..errors import DeviceFileError, DeviceNotKnownError
 from ..hooks.commands import load_options, read_arguments, use_options
 from .measuring import Request, end_with_failures, profile_spec
-from .option_values import devices, models
+from .option_values import complete_devices, complete_models
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
@@ -32,7 +32,7 @@ class _Extended(click.Command):
 
 
 @click.command("profile", cls=_Extended)
-@click.argument("model", shell_complete=models)
+@click.argument("model", shell_complete=complete_models)
 @input_options
 @measuring_options
 @isolation_options
@@ -41,7 +41,7 @@ class _Extended(click.Command):
 @click.option(
     "--on",
     metavar="DEVICE",
-    shell_complete=devices,
+    shell_complete=complete_devices,
     help="Also predict the time on this device: a name of 'devices', or a file.",
 )
 def command(model: str, **options: Any) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     "--input-shape",
     multiple=True,
     metavar="SHAPE",
+    callback=parse_shapes,
     help="Shape of one sample: 3,224,224, 128:int64 or ids=128:int64; repeat it for several inputs.",
 )
 @click.option("--batch-size", type=click.IntRange(min=1), help="Samples in one pass of the profile.")
@@ -77,7 +78,7 @@ def _join(profile: str, loaded: Job, options: dict[str, Any]) -> JoinedProfile:
     """Return the joined profile; a wrong request ends the command."""
     from ..joining import join
 
-    shapes = parse_shapes(options.pop("input_shape"))
+    shapes = options.pop("input_shape")
     try:
         sizes = {"input_shape": shapes} if shapes is not None else _choose_inputs(profile, loaded)
         return join(profile, loaded.model, name=loaded.name, **sizes, **options)

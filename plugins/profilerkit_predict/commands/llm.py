@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from profilerkit.cli import USAGE, fail
-from profilerkit.cli.option_values import parse_batch_sizes, require_suffix
+from profilerkit.cli.option_values import check_batch_sizes, make_callback, require_suffix
 from profilerkit.cli.options import console_or_json, output_option, trust_option
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError
 
@@ -42,7 +42,11 @@ _several = partial(click.option, multiple=True, callback=_read_several)
 @_count("--prompt", help="Tokens of each prompt.  [default: 2048, or what the model takes]")
 @_count("--new", help="Tokens to generate for each.  [default: 256, or what the model takes]")
 @click.option(
-    "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
+    "--batch",
+    default="1",
+    show_default=True,
+    callback=make_callback(check_batch_sizes),
+    help="Sequences at once; several: 1,8,32.",
 )
 # Devices and formats.
 @_several("--device", help="A device of 'profilerkit devices', or several: h100,a100-80.")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from profilerkit.cli import USAGE, emit, fail
-from profilerkit.cli.option_values import devices, make_callback, models, parse_shapes
+from profilerkit.cli.option_values import complete_devices, complete_models, make_callback, parse_shapes
 from profilerkit.cli.options import TypedOption
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
 from profilerkit.process.files import write_text
@@ -54,7 +54,7 @@ _OF_TIMELINE = ("on", "rank", "network", "ranks_per_node")
 
 
 @click.command("mesh")
-@click.argument("model", shell_complete=models)
+@click.argument("model", shell_complete=complete_models)
 @click.option(
     "--mesh",
     required=True,
@@ -62,14 +62,20 @@ _OF_TIMELINE = ("on", "rank", "network", "ranks_per_node")
     callback=make_callback(OPEN_MESH),
     help="The sizes of the mesh, such as dp_shard=64,tp=8; with --fits one of them is looked for: dp_shard=?,tp=8.",
 )
-@click.option("--input-shape", multiple=True, metavar="SHAPE", help="Shape of one sample of a rank: 128,1024.")
+@click.option(
+    "--input-shape",
+    multiple=True,
+    metavar="SHAPE",
+    callback=parse_shapes,
+    help="Shape of one sample of a rank: 128,1024.",
+)
 @click.option("--batch-size", type=click.IntRange(min=1), help="Samples of a rank. Default: 1.")
 @click.option("--optimizer", metavar="NAME", help="The optimizer whose state each rank keeps, such as adamw.")
 @click.option("--backend", metavar="NAME", help="The framework. Default: the one that the model's file imports.")
 @click.option(
     "--fits",
     metavar="DEVICE",
-    shell_complete=devices,
+    shell_complete=complete_devices,
     help="Find the fewest ranks with which a step fits this device, or so many bytes.",
 )
 @click.option(
@@ -87,14 +93,15 @@ _OF_TIMELINE = ("on", "rank", "network", "ranks_per_node")
     metavar="FILE",
     help="Write the predicted step of a rank as a Chrome trace, for Perfetto; give --on too.",
 )
-@click.option("--on", metavar="DEVICE", shell_complete=devices, help="The device of each rank, for --timeline.")
+@click.option(
+    "--on", metavar="DEVICE", shell_complete=complete_devices, help="The device of each rank, for --timeline."
+)
 def command(
     model: str,
     mesh: dict[str, int | None],
     fits: str | None,
     folder: Path | None,
     timeline: Path | None,
-    input_shape: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Find the smallest mesh that a training step fits on, or write files of what each rank does.
@@ -112,7 +119,7 @@ def command(
         raise click.UsageError(f"{of_timeline[0]} is for --timeline alone")
     if timeline is not None and "on" not in arguments:
         raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
-    arguments |= {"mesh": mesh, "input_shape": parse_shapes(input_shape)}
+    arguments["mesh"] = mesh
     try:
         if fits is not None:
             _find(model, fits, arguments)
