@@ -1,10 +1,10 @@
-"""``profilerkit audit PLAN``."""
+"""``profilerkit audit PLAN``. The parts of an audit are imported where they are used, so that --help is quick."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-#: The forms of rows, of --diff and of --check.
+#: The forms of rows, of --diff, and of --check: the names of `run_budgets.FORMS`.
 _ROW_FORMS = ("console", "json")
 _DIFF_FORMS = (*_ROW_FORMS, "markdown")
 _CHECK_FORMS = ("console", "markdown", "junit")
@@ -72,6 +72,7 @@ _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 @click.option("-q", "--quiet", is_flag=True, help="Print neither rows nor progress, only errors.")
 def command(
     plan: str | None,
+    store: str | None,
     dry_run: bool,
     diff: tuple[str, str] | None,
     check: str | None,
@@ -79,7 +80,7 @@ def command(
     form: str,
     strict: bool,
     quiet: bool,
-    **options: Any,
+    **running: Any,
 ) -> None:
     """Profile many models, each in a process of its own, into a store.
 
@@ -88,18 +89,16 @@ def command(
 
     --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
+    _require_own_options(diff, check, budget, form)
     output = _Output(form, strict, quiet)
-    if diff and (check is not None or budget is not None):
-        raise click.UsageError("give --diff, or --check with its --budget")
     if diff:
-        _require_own_options("--diff", _DIFF_FORMS, form)
-        _show_diff(_choose_store(plan, options["store"]), diff, output)
+        _show_diff(_choose_store(plan, store), diff, output)
     elif check is not None:
-        _require_own_options("--check", _CHECK_FORMS, form)
-        _show_check(_choose_store(plan, options["store"]), check, budget, output)
+        _show_check(_choose_store(plan, store), check, budget, output)
+    elif plan is not None:
+        _run_plan(plan, {"store": store, **running}, output, dry_run=dry_run)
     else:
-        path = _require_plan(plan, form, budget)
-        _run_plan(path, options, output, dry_run=dry_run)
+        raise click.UsageError("Missing argument 'PLAN'.")
 
 
 class _Output(NamedTuple):
@@ -110,19 +109,17 @@ class _Output(NamedTuple):
     quiet: bool
 
 
-def _require_plan(plan: str | None, form: str, budget: str | None) -> str:
-    """Return the path of the plan; raises `click.UsageError` without a plan, and for options that a run has not."""
-    if plan is None:
-        raise click.UsageError("Missing argument 'PLAN'.")
-    if form not in _ROW_FORMS:
-        raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
-    if budget is not None:
-        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-    return plan
-
-
-def _require_own_options(option: str, forms: Sequence[str], form: str) -> None:
-    """Raise `click.UsageError` for an option that says how models are run, or a form, that ``option`` does not have."""
+def _require_own_options(diff: tuple[str, str] | None, check: str | None, budget: str | None, form: str) -> None:
+    """Raise `click.UsageError` for an option or a form that a run, --diff or --check does not have."""
+    if diff and (check is not None or budget is not None):
+        raise click.UsageError("give --diff, or --check with its --budget")
+    if not diff and check is None:
+        if form not in _ROW_FORMS:
+            raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
+        if budget is not None:
+            raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
+        return
+    option, forms = ("--diff", _DIFF_FORMS) if diff else ("--check", _CHECK_FORMS)
     context = click.get_current_context()
     for name in _OF_RUNNING:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -132,7 +129,7 @@ def _require_own_options(option: str, forms: Sequence[str], form: str) -> None:
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
-    """Return the named store, or the store beside the plan."""
+    """Return the named store, or the store beside the plan; raises `click.UsageError` without both."""
     if store is not None:
         return store
     if plan is None:
@@ -144,7 +141,7 @@ def _choose_store(plan: str | None, store: str | None) -> str:
 
 
 def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run: bool) -> None:
-    """Run a plan and print its rows; with ``dry_run`` print an estimate alone."""
+    """Run a plan with these options of `Audit`, and print its rows; with ``dry_run`` print an estimate alone."""
     from ..plan import Plan
     from ..running import Audit, Watch
     from .progress import ShownProgress
@@ -162,6 +159,7 @@ def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run
 
 
 def _print_estimate(audit: Audit, form: str) -> None:
+    """Print what would run, and an estimate of the time."""
     import msgspec
 
     from ..estimating import describe, estimate
@@ -223,6 +221,7 @@ def _show_diff(store: str, runs: tuple[str, str], output: _Output) -> None:
 
 
 def _print_diff(result: RunDiff, form: str) -> None:
+    """Print the changes as a table, with their causes and a summary, or as JSON."""
     from ..changes import draw_changes, write_causes
 
     if form == "json":
