@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
 
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
@@ -17,6 +17,7 @@ from profilerkit_metrics.scoring import Batches
 from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .loaders import open_model
+from .model.constants import MOVES
 from .running.devices import resolve_device
 from .running.runs import make_call, make_feeds
 from .running.sessions import LEVELS, make_options, make_session
@@ -27,6 +28,8 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 _LINEAR = ("Gemm", "MatMul", "Conv")
 #: Operators whose results are probabilities, of which a linear operator may be a mean.
 _PROBABILITIES = ("Sigmoid", "Softmax")
+#: Operators whose results are probabilities if they read such.
+_HANDING_ON = (*MOVES, "Concat", "Dropout", "Gather", "Mean", "ReduceMean")
 
 
 def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
@@ -64,10 +67,19 @@ def _gives_probabilities(model: ModelProto) -> bool | None:
     operator may weigh probabilities.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
-    last = makers.get(model.graph.output[0].name)
+    last = makers.get(model.graph.output[0].name) if model.graph.output else None
     if last is None or last.op_type == "Sigmoid":
         return None if last is None else True
     ends = [makers[name] for name in last.input if name in makers] if last.op_type == "Add" else [last]
     linear = [node for node in ends if node.op_type in _LINEAR]
-    read = {makers[name].op_type for node in linear for name in node.input if name in makers}
-    return False if linear and read.isdisjoint(_PROBABILITIES) else None
+    probabilities = _find_probabilities(model.graph)
+    return False if linear and all(probabilities.isdisjoint(node.input) for node in linear) else None
+
+
+def _find_probabilities(graph: GraphProto) -> set[str]:
+    """Return the names of the results of a softmax or a sigmoid, also where they are only moved or averaged."""
+    names: set[str] = set()
+    for node in graph.node:
+        if node.op_type in _PROBABILITIES or (node.op_type in _HANDING_ON and not names.isdisjoint(node.input)):
+            names.update(node.output)
+    return names

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from onnx_architectures import BUILDERS, build_mlp
 from onnx_graphs import F, make_model
 
-from profilerkit import ArgumentError, InputError, ProfilerKitWarning
+from profilerkit import ArgumentError, InputError, ModelFailedError, ProfilerKitWarning
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_onnx import EvalLossFunction, OnnxProfiler, get_accuracy, get_missclass, get_topk
 
@@ -83,6 +83,33 @@ def test_a_product_with_probabilities_need_not_give_logits(operator: str, invers
     model.graph.initializer.append(choose)
     with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
         assert get_accuracy(model, [(inverse(np.asarray([[0.9, 0.1], [0.2, 0.8]], F)), np.asarray([0, 1]))]) == 100
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [helper.make_node("Cast", ["p"], ["q"], to=onnx.TensorProto.FLOAT)],
+        [helper.make_node("Identity", ["p"], ["i"]), helper.make_node("Dropout", ["i"], ["q"])],
+        [helper.make_node("Concat", ["p"], ["q"], axis=1)],
+    ],
+    ids=["converted", "handed on twice", "joined"],
+)
+def test_probabilities_stay_probabilities_on_the_way_to_a_product(between: list[Any]) -> None:
+    """The second class has 0.1 and 0.8, as the targets say; as logits both would be one."""
+    choose = numpy_helper.from_array(np.asarray([[0], [1]], F), "choose")
+    nodes = [helper.make_node("Softmax", ["x"], ["p"]), *between, helper.make_node("MatMul", ["q", "choose"], ["y"])]
+    model = make_model(nodes, {"x": (F, ["n", 2])}, opset=20)
+    model.graph.initializer.append(choose)
+    shares = np.asarray([[0.9, 0.1], [0.2, 0.8]], F)
+    with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
+        assert get_accuracy(model, [(np.log(shares), np.asarray([0, 1]))]) == 100
+
+
+def test_a_graph_without_outputs_has_no_scores() -> None:
+    model = identity()
+    del model.graph.output[:]
+    with pytest.raises(ModelFailedError):
+        get_accuracy(model, LOADER)
 
 
 def test_a_sum_is_of_logits_only_behind_a_linear_operator() -> None:

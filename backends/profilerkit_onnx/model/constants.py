@@ -18,7 +18,7 @@ from .types import count_bytes, dtype_name
 __all__ = ["Constant", "Use", "list_constants", "read_constant"]
 
 #: Operators whose result has the elements of their first input, or some of them.
-_MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 #: How many calls of functions inside each other are followed.
 _DEEPEST = 200
 
@@ -177,7 +177,7 @@ class _Search:
 def _find_moved(node: NodeProto, names: _Names) -> tuple[Constant, ...]:
     """Return the constants whose elements a node hands on; none if it does anything else, or has further elements."""
     # Of other operators than Concat only the first input has elements, and the further ones are settings.
-    inputs = node.input if node.op_type == "Concat" else node.input[:1] if node.op_type in _MOVES else ()
+    inputs = node.input if node.op_type == "Concat" else node.input[:1] if node.op_type in MOVES else ()
     if not all(names.get(name) for name in inputs):
         return ()
     return tuple(dict.fromkeys(constant for name in inputs for constant in names[name]))
