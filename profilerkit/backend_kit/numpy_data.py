@@ -33,22 +33,27 @@ class Declared(NamedTuple):
 
 
 def as_tensor(value: Any) -> Any:
-    """Return an array for a tensor of torch or TensorFlow, and anything else as it is."""
+    """Return an array for a tensor of torch or TensorFlow, and anything else as it is.
+
+    Raises `InputError` for a tensor of torch that no array can hold, such as a sparse one.
+    """
     if isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] not in ("torch", "tensorflow"):
         return value
     if hasattr(value, "detach"):
-        if str(value.dtype) == "torch.bfloat16":  # which numpy lacks
-            import ml_dtypes
-
-            return value.float().numpy(force=True).astype(ml_dtypes.bfloat16)
-        return value.numpy(force=True)  # whatever its device, with gradients or a conjugate
+        name = str(value.dtype).removeprefix("torch.")
+        try:
+            if name.startswith(("bfloat16", "float8")):  # which numpy lacks
+                return value.float().numpy(force=True).astype(_find_dtype(name))
+            return value.numpy(force=True)  # whatever its device, with gradients or a conjugate
+        except TypeError as error:
+            raise InputError(f"a {name} tensor of torch cannot become an array: {error}; give a dense one") from error
     return value.numpy() if hasattr(value, "numpy") else value
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> np.ndarray[Any, Any]:
     """Return normal values for floats and zeros for all else: valid for an embedding of any size."""
     shape, dtype = (batch_size, *spec.shape), _find_dtype(spec.dtype)
-    if dtype.kind in "fV":  # V: those of ml_dtypes
+    if "float" in dtype.name:  # those of ml_dtypes too
         return np.random.default_rng(0).normal(size=shape).astype(dtype)
     return np.zeros(shape, dtype)
 
@@ -56,9 +61,7 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> np.ndarray[Any, Any]:
 def _find_dtype(name: str) -> np.dtype[Any]:
     """Return a dtype of numpy's or, where it is installed, of ml_dtypes'; raise `InputError` for any other name."""
     with suppress(ImportError):
-        import ml_dtypes
-
-        name = getattr(ml_dtypes, name, name)
+        import ml_dtypes  # noqa: F401 - makes its dtypes known to numpy
     try:
         return np.dtype(name)
     except TypeError as error:
@@ -66,7 +69,12 @@ def _find_dtype(name: str) -> np.dtype[Any]:
 
 
 def with_batch_size(tensor: np.ndarray[Any, Any], batch_size: int) -> np.ndarray[Any, Any]:
-    """Return the array with its first dimension cut, or repeated, to ``batch_size``."""
+    """Return the array with its first dimension cut, or repeated, to ``batch_size``.
+
+    Raises `InputError` for an array without a dimension, or with an empty batch.
+    """
+    if not tensor.shape:
+        raise InputError("an input is a scalar, which has no batch; give an array whose first dimension is the batch")
     if not len(tensor):
         raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
     return np.resize(tensor, (batch_size, *tensor.shape[1:]))

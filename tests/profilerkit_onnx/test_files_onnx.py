@@ -16,7 +16,7 @@ from onnx_architectures import build_mlp
 from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, Profiler, TensorSpec, profile
-from profilerkit.backend_kit.numpy_data import as_tensor, random_tensor
+from profilerkit.backend_kit.numpy_data import as_tensor, random_tensor, with_batch_size
 from profilerkit.models.loaders import load_model
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import OnnxProfiler, register_op_cost
@@ -130,6 +130,44 @@ def test_a_profiler_of_its_own_names_models_by_their_graph(path: Path) -> None:
 def test_a_dtype_that_numpy_lacks_is_said() -> None:
     with pytest.raises(InputError, match="numpy has no dtype 'float31'; use a name such as"):
         random_tensor(TensorSpec((2,), "float31"), 1)
+
+
+@pytest.mark.parametrize("name", ["finfo", "iinfo", "__version__"])
+def test_a_name_of_ml_dtypes_that_is_no_dtype_is_said(name: str) -> None:
+    with pytest.raises(InputError, match=f"numpy has no dtype '{name}'; use a name such as"):
+        random_tensor(TensorSpec((2,), name), 1)
+
+
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4", "bool", "i4,f4"])
+def test_random_values_of_what_is_no_float_are_zeros(name: str) -> None:
+    """Zero is an index of any embedding, also where numpy has the dtype from ml_dtypes."""
+    tensor = random_tensor(TensorSpec((400,), name), 2)
+    assert tensor.tobytes() == bytes(tensor.nbytes)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "bfloat16"])
+def test_random_values_of_narrow_floats_are_normal(name: str) -> None:
+    values = random_tensor(TensorSpec((400,), name), 2).astype(np.float64)
+    assert abs((values**2).mean() - 1) < 0.2
+
+
+def test_a_scalar_has_no_batch() -> None:
+    with pytest.raises(InputError, match="an input is a scalar, which has no batch"):
+        with_batch_size(np.ones(()), 2)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_eight_bit_floats_of_torch_become_arrays(name: str) -> None:
+    """1.5 and -0.25 are exact in both."""
+    torch = pytest.importorskip("torch")
+    array = as_tensor(torch.tensor([1.5, -0.25]).to(getattr(torch, name)))
+    assert (array.dtype.name, array.tolist()) == (name, [1.5, -0.25])
+
+
+def test_a_sparse_tensor_of_torch_is_no_array() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match="a float32 tensor of torch cannot become an array: .*; give a dense one"):
+        as_tensor(torch.eye(2).to_sparse())
 
 
 def test_tensors_of_torch_become_arrays() -> None:
