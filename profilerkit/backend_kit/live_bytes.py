@@ -117,7 +117,7 @@ def _get_buffer(buffers: Mapping[int, _Buffer], value: int, index: int) -> _Buff
     if value not in buffers:
         raise ValueError(
             f"step {index} needs value {value}, which is neither given nor made by an earlier step; "
-            "add it to given, or put the step that makes it first"
+            "add it to input_sizes, or put the step that makes it first"
         )
     return buffers[value]
 
@@ -135,11 +135,9 @@ def _list_innermost(spans: Iterable[tuple[int, int]], steps: int) -> list[_Span 
     """Return the innermost span around each step; None for a step in no span."""
     innermost: list[_Span | None] = [None] * steps
     for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
-        if start == end:
-            continue
-        around = innermost[start] if 0 <= start < end <= steps else None
+        around = innermost[start] if 0 <= start < steps else None
         limit = steps if around is None else around.end
-        if not 0 <= start < end <= limit:
+        if not 0 <= start <= end <= limit:
             raise ValueError(
                 f"span [{start}, {end}) is not within its surroundings of {steps} steps; "
                 "give spans within the steps, nested or disjoint"
