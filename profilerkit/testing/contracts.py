@@ -159,7 +159,7 @@ class ContractChecks(BackendSubject):
             expect_equal(dtype_name(batch.dtype), "float32", f"dtype of {of}")
             expected = [rows[index % 3] for index in range(batch_size)]
             expect_equal(self.to_numpy(batch).tolist(), expected, f"values of {of}")
-        expect_equal(tuple(tensor.shape), (3, 2), "shape of a tensor after with_batch_size made others of it")
+        expect_equal(self.to_numpy(tensor).tolist(), rows, "values of a tensor after with_batch_size made others of it")
 
     def test_an_empty_batch_cannot_be_repeated(self) -> None:
         """An empty batch is an `InputError`, not an empty result or a division by zero."""

@@ -166,6 +166,13 @@ def preserve_swallowing(self: FakeBackend, model: FakeModel) -> Iterator[None]:
         yield
 
 
+def repeat_in_place(self: FakeBackend, tensor: Any, batch_size: int) -> Any:
+    batch = FakeBackend.with_batch_size(self, tensor, batch_size)
+    if batch_size > len(tensor):
+        tensor[:] = 0
+    return batch
+
+
 def fail_to_time_layers(self: FakeBackend, *args: Any, **options: Any) -> Any:
     raise RuntimeError("no clock")
 
@@ -235,6 +242,11 @@ CAUGHT: list[tuple[str, dict[str, Any], str]] = [
         "test_batches_are_cut_and_repeated",
         {"with_batch_size": lambda self, tensor, size: tensor},
         "shape of with_batch_size(a batch of 3, 1): found (3, 2)",
+    ),
+    (
+        "test_batches_are_cut_and_repeated",
+        {"with_batch_size": repeat_in_place},
+        "values of a tensor after with_batch_size made others of it: found [[0.0, 0.0]",
     ),
     (
         "test_an_empty_batch_cannot_be_repeated",
