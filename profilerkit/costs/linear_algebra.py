@@ -63,6 +63,12 @@ def solve_triangular(batch: int, n: int, right_sides: int) -> Cost:
     return _make_cost(batch, n**2 * right_sides)
 
 
+def solve_banded_triangular(batch: int, n: int, diagonals: int, right_sides: int) -> Cost:
+    """``n + 2 * p * n - p * (p + 1)`` for each right-hand side, with p diagonals beside the main one (section 4.3)."""
+    beside = min(diagonals, n) - 1
+    return _make_cost(batch, (n + 2 * beside * n - beside * (beside + 1)) * right_sides)
+
+
 def solve_tridiagonal(batch: int, n: int, right_sides: int) -> Cost:
     """``3 * n`` for the elimination along three diagonals, and ``5 * n`` for each right-hand side (section 4.3)."""
     return _make_cost(batch, 3 * n + 5 * n * right_sides)
@@ -139,6 +145,12 @@ def least_squares(batch: int, rows: int, columns: int, right_sides: int, by_sing
     n, m = sorted((rows, columns))
     decomposition = 4 * m * n**2 + 8 * n**3 if by_singular_values else 2 * n**2 * (m - _THIRD * n)
     return _make_cost(batch, decomposition + (4 * m * n - n**2) * right_sides)
+
+
+def normal_equations(batch: int, rows: int, columns: int, right_sides: int) -> Cost:
+    """``n ** 2 * (m + n / 3)``, and ``2 * m * n + 2 * n ** 2`` for each right-hand side (section 5.3), m >= n."""
+    n, m = sorted((rows, columns))
+    return _make_cost(batch, n**2 * (m + _THIRD * n) + (2 * m * n + 2 * n**2) * right_sides)
 
 
 def pseudo_inverse(batch: int, rows: int, columns: int, hermitian: bool = False) -> Cost:

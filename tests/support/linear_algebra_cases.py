@@ -22,6 +22,9 @@ LINEAR_ALGEBRA: list[tuple[Callable[[], Cost], int]] = [
     (lambda: la.solve_factored(2, 3, 5), 2 * 2 * 9 * 5),
     (lambda: la.solve_factored(3, 2, 5), 3 * 2 * 4 * 5),
     (lambda: la.solve_triangular(2, 3, 5), 2 * 9 * 5),
+    (lambda: la.solve_banded_triangular(2, 6, 3, 5), 2 * (1 + 3 + 4 * 5) * 5),  # rows of 1, 2 and 3 elements
+    (lambda: la.solve_banded_triangular(2, 6, 6, 5), 2 * 6**2 * 5),  # a whole triangle
+    (lambda: la.solve_banded_triangular(2, 6, 9, 5), 2 * 6**2 * 5),  # three diagonals beyond the matrix
     (lambda: la.solve_tridiagonal(2, 6, 3), 2 * (3 * 6 + 5 * 6 * 3)),
     (lambda: la.hessenberg(2, 3), 2 * 90),  # 10 * 27 / 3
     (lambda: la.qr(2, 6, 3, "r"), 2 * 90),  # 2 * 9 * (6 - 1)
@@ -41,6 +44,8 @@ LINEAR_ALGEBRA: list[tuple[Callable[[], Cost], int]] = [
     (lambda: la.eigenvalues(2, 3, vectors=False), 2 * 270),
     (lambda: la.least_squares(2, 6, 3, 5), 2 * (90 + (72 - 9) * 5)),
     (lambda: la.least_squares(2, 6, 3, 5, by_singular_values=True), 2 * (216 + 216 + 63 * 5)),
+    (lambda: la.normal_equations(2, 6, 3, 5), 2 * (9 * 6 + 9 + (36 + 18) * 5)),
+    (lambda: la.normal_equations(2, 3, 6, 5), 2 * (9 * 6 + 9 + (36 + 18) * 5)),
     (lambda: la.pseudo_inverse(2, 6, 3), 2 * (14 * 54 + 8 * 27 + 108)),
     (lambda: la.pseudo_inverse(2, 3, 3, hermitian=True), 2 * (243 + 54)),
     (lambda: la.matrix_exponential(2, 3), 2 * 342),  # 2 * (6 + 1 / 3) * 27

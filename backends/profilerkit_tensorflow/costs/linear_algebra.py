@@ -47,6 +47,26 @@ def triangular_solve(call: OpCall) -> Cost:
     return linear_algebra.solve_triangular(*_matrices(call.outputs[0]))
 
 
+@register_op_cost("BandedTriangularSolve")
+def banded_triangular_solve(call: OpCall) -> Cost:
+    """Return the cost of the solutions; the matrix is given by its diagonals."""
+    batch, n, right_sides = _matrices(call.outputs[0])
+    return linear_algebra.solve_banded_triangular(batch, n, call.inputs[0][-2], right_sides)
+
+
+@register_op_cost("TridiagonalSolve")
+def tridiagonal_solve(call: OpCall) -> Cost:
+    """Return the cost of the elimination and the solutions."""
+    return linear_algebra.solve_tridiagonal(*_matrices(call.outputs[0]))
+
+
+@register_op_cost("MatrixSolveLs")
+def least_squares(call: OpCall) -> Cost:
+    """Return the cost of the solutions: by normal equations if fast, else by an orthogonal decomposition."""
+    formula = linear_algebra.normal_equations if call.attribute("fast") else linear_algebra.least_squares
+    return formula(*_matrices(call.inputs[0]), call.outputs[0][-1])
+
+
 @register_op_cost("Qr")
 def qr(call: OpCall) -> Cost:
     """Return the cost of R, and of a thin or full Q."""
@@ -66,3 +86,10 @@ def symmetric_eigen(call: OpCall) -> Cost:
     """Return the cost of the values, and of the vectors."""
     batch, n, _ = _matrices(call.inputs[0])
     return linear_algebra.symmetric_eigenvalues(batch, n, bool(call.attribute("compute_v")))
+
+
+@register_op_cost("Eig")
+def eigen(call: OpCall) -> Cost:
+    """Return the cost of the values, and of the vectors."""
+    batch, n, _ = _matrices(call.inputs[0])
+    return linear_algebra.eigenvalues(batch, n, bool(call.attribute("compute_v")))

@@ -55,6 +55,24 @@ DECOMPOSITIONS: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...], int]] 
     "inverse": ("MatrixInverse", tf.linalg.inv, (SQUARE,), 2 * 2 * 6**3),
     "solution": ("MatrixSolve", tf.linalg.solve, (SQUARE, RIGHT), 2 * (2 * 6**3 // 3 + 2 * 6**2 * 4)),
     "solution by a triangle": ("MatrixTriangularSolve", tf.linalg.triangular_solve, (SQUARE, RIGHT), 2 * 6**2 * 4),
+    "solution by three diagonals of a triangle": (
+        "BandedTriangularSolve",
+        tf.linalg.banded_triangular_solve,
+        (spec(2, 3, 6), RIGHT),
+        2 * (1 + 3 + 4 * 5) * 4,
+    ),
+    "solution by three diagonals": (
+        "TridiagonalSolve",
+        partial(tf.linalg.tridiagonal_solve, diagonals_format="compact"),
+        (spec(2, 3, 6), RIGHT),
+        2 * (3 * 6 + 5 * 6 * 4),
+    ),
+    "least squares": (
+        "MatrixSolveLs",
+        partial(tf.linalg.lstsq, fast=False),
+        (TALL, spec(2, 9, 4)),
+        2 * (2 * 6**2 * (9 - 2) + (4 * 9 * 6 - 6**2) * 4),
+    ),
     "thin qr: R and Q alike": ("Qr", tf.linalg.qr, (TALL,), 2 * 2 * (2 * 6**2 * (9 - 6 // 3))),
     "full qr": (
         "Qr",
@@ -72,6 +90,8 @@ DECOMPOSITIONS: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...], int]] 
         2 * (4 * 9**2 * 6 + 8 * 9 * 6**2 + 9 * 6**3),
     ),
     "eigenvalues": ("SelfAdjointEigV2", tf.linalg.eigvalsh, (SQUARE,), 2 * 4 * 6**3 // 3),
+    "values of any matrix": ("Eig", tf.linalg.eigvals, (SQUARE,), 2 * 10 * 6**3),
+    "vectors of any matrix": ("Eig", tf.linalg.eig, (SQUARE,), 2 * 25 * 6**3),
     "eigenvectors": ("SelfAdjointEigV2", tf.linalg.eigh, (SQUARE,), 2 * 9 * 6**3),
 }
 
@@ -80,6 +100,12 @@ DECOMPOSITIONS: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...], int]] 
 def test_decomposition(case: str) -> None:
     kind, function, specs, flops = DECOMPOSITIONS[case]
     assert cost(kind, function, *specs) == (0, flops)
+
+
+def test_least_squares_by_normal_equations() -> None:
+    """A product of n * n elements, half of which are computed, its triangles, and for each side a product and both."""
+    found = raw_cost("MatrixSolveLs", matrix=TALL, rhs=spec(2, 9, 4), l2_regularizer=spec(dtype="float64"), fast=True)
+    assert found == (0, 2 * (6**2 * (9 + 2) + (2 * 9 * 6 + 2 * 6**2) * 4))
 
 
 RATE = 0.1
