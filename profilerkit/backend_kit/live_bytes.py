@@ -18,10 +18,10 @@ __all__ = ["Step", "live_bytes"]
 class Step:
     """One call of one operator.
 
-    ``makes`` has (value, bytes) for each value that the step creates. ``aliases`` maps a created value to the value
-    whose buffer it shares; such a value needs no bytes of its own. ``reuses`` are the values among ``reads`` whose
-    buffer an output of equal size may overwrite if no later step needs it. ``scratch`` are bytes that are needed only
-    while the step runs.
+    ``makes`` has (value, bytes) for each value that the step creates. ``aliases`` maps some of them to the value whose
+    buffer they share; such a value needs no bytes of its own. ``reuses`` are the values among ``reads`` whose buffer an
+    output of equal size may overwrite if no later step needs it. ``scratch`` are bytes that are needed only while the
+    step runs.
     """
 
     reads: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ def live_bytes(
             counted elsewhere.
         kept: The results: they live from their creation to the end.
         spans: The ranges of steps, [start, end), that run more than once; two spans are nested or disjoint. A value
-            that is created before a span and read inside it lives until the end of the span.
+            that is created before a span and needed inside it lives until the end of the span.
 
     The time is proportional to the number of steps.
 
@@ -53,26 +53,26 @@ def live_bytes(
         ValueError: A step reads, shares or reuses a value that is neither an input nor created by an earlier step, or a
             span is not within the steps or the span around it.
     """
-    buffers, extents = _find_buffers(steps, input_sizes, frozenset(kept), _list_innermost(spans, len(steps)))
+    buffers = _find_buffers(steps, input_sizes, kept, _list_innermost(spans, len(steps)))
+    sizes = {**input_sizes, **{value: size for step in steps for value, size in step.makes}}
     alive, totals = sum(input_sizes.values()), []
-    ending = defaultdict[int, set[_Buffer]](set)  # by the index of a step, the buffers that are freed after it
+    freed = defaultdict[int, set[_Buffer]](set)  # by the index of a step, the buffers that are freed after it
     for index, step in enumerate(steps):
         for value, size in step.makes:
             if value in step.aliases:
                 continue
-            fitting = (buffers[source] for source in step.reuses if extents[source] == size)
-            reused = next((buffer for buffer in fitting if buffer in ending[index]), None)
             buffer = buffers[value]
-            if reused is None:
+            # A value of the output's size is overwritten; it may be a slice of a larger buffer, which stays whole.
+            reusable = (buffers[source] for source in step.reuses if sizes[source] == size)
+            overwritten = next((source for source in reusable if source in freed[index]), None)
+            if overwritten is None:
                 alive += size
             else:
-                ending[index].remove(reused)  # no other output takes it
-                buffer.size = reused.size
-            if buffer.last < len(steps):
-                ending[buffer.last].add(buffer)
+                freed[index].remove(overwritten)  # no other output takes it
+                buffer.size = overwritten.size
+            freed[buffer.last].add(buffer)
         totals.append(alive + step.scratch)
-        for buffer in ending[index]:
-            alive -= buffer.size
+        alive -= sum(buffer.size for buffer in freed[index])
     return tuple(totals)
 
 
@@ -92,34 +92,34 @@ class _Buffer:
 
 
 def _find_buffers(
-    steps: Sequence[Step], input_sizes: Mapping[int, int], kept: frozenset[int], spans: Sequence[_Span | None]
-) -> tuple[dict[int, _Buffer], dict[int, int]]:
-    """Return the buffer of each value, and the bytes of the value itself: fewer than its buffer's for a slice."""
+    steps: Sequence[Step], input_sizes: Mapping[int, int], kept: Iterable[int], spans: Sequence[_Span | None]
+) -> dict[int, _Buffer]:
+    """Return the buffer of each value; ``spans`` are the innermost ones around the steps."""
     end = len(steps)
     buffers = {value: _Buffer(size, -1, end) for value, size in input_sizes.items()}
-    extents = dict(input_sizes)
     for index, (step, span) in enumerate(zip(steps, spans, strict=True)):
         for value in (*step.reuses, *step.reads):
-            buffer = _get_buffer(buffers, value, index)
-            buffer.last = max(buffer.last, _find_last_need(buffer.created, index, span))
+            _need_buffer(buffers, value, index, span)
         for value, source in step.aliases.items():
-            buffer = buffers[value] = _get_buffer(buffers, source, index)
-            extents[value] = buffer.size
-            buffer.last = max(buffer.last, end if value in kept else index)
+            buffers[value] = _need_buffer(buffers, source, index, span)
         for value, size in step.makes:
-            extents[value] = size
             if value not in step.aliases:
-                buffers[value] = _Buffer(size, index, end if value in kept else index)
-    return buffers, extents
+                buffers[value] = _Buffer(size, index, index)
+    for value in buffers.keys() & set(kept):
+        buffers[value].last = end
+    return buffers
 
 
-def _get_buffer(buffers: Mapping[int, _Buffer], value: int, index: int) -> _Buffer:
+def _need_buffer(buffers: Mapping[int, _Buffer], value: int, index: int, span: _Span | None) -> _Buffer:
+    """Return the buffer of a value that step ``index``, in a span, needs; it lives at least until then."""
     if value not in buffers:
         raise ValueError(
             f"step {index} needs value {value}, which is neither given nor made by an earlier step; "
             "add it to input_sizes, or put the step that makes it first"
         )
-    return buffers[value]
+    buffer = buffers[value]
+    buffer.last = max(buffer.last, _find_last_need(buffer.created, index, span))
+    return buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,12 @@ def test_a_value_that_a_loop_reads_lives_until_the_loop_ends() -> None:
     assert live_bytes(steps, {X: 0}, spans=[(1, 3)]) == (100, 110, 111, 2)
 
 
+def test_a_value_that_a_loop_views_lives_until_the_loop_ends() -> None:
+    """The next run of the loop makes the view of A again, also where it reads nothing of A."""
+    steps = [Step((X,), ((A, 100),)), Step((), ((B, 100),), {B: A}), Step((X,), ((C, 1),)), Step((X,), ())]
+    assert live_bytes(steps, {X: 0}, spans=[(1, 3)]) == (100, 100, 101, 0)
+
+
 def test_a_value_made_in_a_loop_is_freed_after_its_last_use() -> None:
     steps = [Step((X,), ((A, 100),)), Step((A,), ((B, 10),)), Step((B,), ((C, 1),))]
     assert live_bytes(steps, {X: 0}, spans=[(0, 3)]) == (100, 110, 11)
