@@ -7,7 +7,6 @@ transposed equations are the backward pass.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -23,6 +22,8 @@ __all__ = ["NAMED_SCOPE", "Context", "Frame", "Frames"]
 NAMED_SCOPE = "named_scope"
 #: The scope that JAX opens around equations that ``jax.checkpoint`` computes again.
 _RECOMPUTED = "rematted_computation"
+#: The scopes that begin like this are no layers: Equinox's own, ours of a single equation, and of recomputed work.
+_NO_LAYERS = ("eqx.nn.", EQUATION, _RECOMPUTED)
 
 
 class Frame(NamedTuple):
@@ -58,12 +59,9 @@ class Context:
 
 
 class _OpenScope(NamedTuple):
-    """A scope around an equation: equations of one walk over a jaxpr with equal ones are in the same call of a layer.
+    """A scope around an equation: the call that it is in, its name, and the number of the walk over the jaxpr.
 
-    Attributes:
-        around: The call that it is in.
-        name: Its name, which holds a number of the call if a mark of ours opened it.
-        instance: The number of the walk over the jaxpr.
+    The name of a mark of ours differs with each call that it opened; the name of a user's scope does not.
     """
 
     around: Scope
@@ -77,23 +75,22 @@ class Frames:
     Args:
         layers: The paths of the layers that the model has itself.
         doubled: The names of scopes that the framework itself opens around layers: linen's, by name or class; Keras'.
+
+    Attributes:
+        user_scopes: The paths of the scopes of the user's, in the order in which they were met: an ordered set.
+        marks: The mark of each call that a mark of ours has opened.
     """
 
     def __init__(self, layers: Container[str] = (), doubled: Container[str] = ()) -> None:
+        self.user_scopes: dict[str, None] = {}
+        self.marks: dict[Scope, str] = {}
         self._layers = layers
         self._doubled = doubled
-        #: The paths of the scopes of the user's, in the order in which they were met: an ordered set.
-        self.user_scopes: dict[str, None] = {}
-        #: By path, how many calls of a layer there were: of the model itself one, which is around all.
-        self._counts: Counter[str] = Counter({"": 1})
-        #: The call that each scope has opened.
-        self._calls: dict[_OpenScope, Scope] = {}
-        #: The mark of each call that a mark of ours has opened.
-        self.marks: dict[Scope, str] = {}
-        #: By path, the latest call of a layer: equations of the backward pass belong to it.
+        #: By path, the latest call of a layer; the only one of the model itself, which is around all.
         self._latest: dict[str, Scope] = {"": Scope("")}
-        #: By the number of a walk, the scopes around the equation before: a scope of the user's, whose name holds no
-        #: number of a call, is the same call for as long as equation follows equation.
+        #: The latest call that each scope has opened.
+        self._opened: dict[_OpenScope, Scope] = {}
+        #: By the number of a walk, the scopes around the equation before.
         self._before: dict[int, set[_OpenScope]] = {}
 
     def find_frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
@@ -106,24 +103,29 @@ class Frames:
         """
         is_backward = around.is_backward or any(scope.is_transform and scope.name == "transpose" for scope in stack)
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
-        chain, opened = list(around.chain), set[_OpenScope]()
+        chain, scopes = list(around.chain), set[_OpenScope]()
         for name, layer in self._list_layers(stack):
             path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
             scope = _OpenScope(chain[-1], name, instance)
             chain.append(self._find_call(scope, path, is_backward))
-            opened.add(scope)
-        self._before[instance] = opened
+            scopes.add(scope)
+        self._before[instance] = scopes
         return Frame(tuple(chain), is_backward, is_recomputed)
 
     def _find_call(self, scope: _OpenScope, path: str, is_backward: bool) -> Scope:
-        """Return the call that a scope stands for: of a backward pass the latest one of the layer, if there is one."""
-        if is_backward and path in self._latest:
-            return self._latest[path]
+        """Return the call that a scope around an equation stands for; it begins here if no rule finds an earlier one.
+
+        The backward pass belongs to the latest call of a layer. A mark holds the number of its call. A scope of the
+        user's holds none: it is the same call for as long as equation follows equation.
+        """
+        latest = self._latest.get(path)
+        if is_backward and latest is not None:
+            return latest
         is_mark = read_layer(scope.name) is not None
-        if scope in self._calls and (is_mark or scope in self._before.get(scope.instance, ())):
-            return self._calls[scope]
-        call = self._calls[scope] = self._latest[path] = Scope(path, self._counts[path])
-        self._counts[path] += 1
+        goes_on = is_mark or scope in self._before.get(scope.instance, ())
+        if goes_on and scope in self._opened:
+            return self._opened[scope]
+        call = self._opened[scope] = self._latest[path] = Scope(path, 0 if latest is None else latest.call + 1)
         if is_mark:
             self.marks[call] = scope.name
         return call
@@ -140,13 +142,10 @@ class Frames:
                 yield name, path
 
     def _is_of_library(self, name: str) -> bool:
-        """Return whether a library opens the scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
-
-        The scope of a single equation, which is ours, and the scope of recomputed work are no layers either.
-        """
-        if "->" in name or name.startswith(("eqx.nn.", EQUATION, _RECOMPUTED)):
-            return True
-        return name in self._doubled or name.partition(".")[0] in self._doubled
+        """Return whether libraries, or we, open scopes of this name: a user's scope of the name is no layer either."""
+        is_einsum = "->" in name  # ``jnp.einsum`` opens a scope with its equation as the name
+        is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
+        return is_einsum or is_doubled or name.startswith(_NO_LAYERS)
 
     def _name_user_scope(self, around: str, name: str) -> str:
         """Return the path of a scope of the user's, which differs from the paths of all layers of the model.
