@@ -6,7 +6,7 @@ saved model or a plain callable is one layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -33,7 +33,7 @@ __all__ = [
 
 #: The classes of functions that keep a trace of TensorFlow's for each kind of argument.
 TRACED_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
-#: Attributes of a saved model that its computation does not use: its optimizer, and metadata of Keras.
+#: Attributes of a saved model that lead to no weights: its optimizer, metadata of Keras, and the table of signatures.
 _NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 
 
@@ -78,18 +78,16 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
+    named: Iterable[tuple[str, Any]] = ()
     if is_any_keras(layer):
-        scales = set(map(id, _list_scales_of_file(layer)))
-        yield from (named for named in keras_variables.name_own_weights(layer) if id(named[1]) not in scales)
+        named = keras_variables.name_own_weights(layer)
     elif isinstance(layer, tf.Module):
-        for path, variable in list_parts(layer, is_variable):
-            yield _write_path(path), variable
+        named = ((_write_path(path), variable) for path, variable in list_parts(layer, is_variable))
     elif is_saved_model(layer):
         variables = _list_saved_variables(layer)
-        scales = set(map(id, keras_quantization.find_quantization_data(variables)))
-        for variable in variables:
-            if not (holds_random_state(variable) or id(variable) in scales):
-                yield name_variable(variable), variable
+        named = ((name_variable(variable), variable) for variable in variables if not holds_random_state(variable))
+    scales = set(map(id, _list_saved_scales(layer)))
+    yield from ((name, variable) for name, variable in named if id(variable) not in scales)
 
 
 def list_own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
@@ -99,10 +97,8 @@ def list_own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     """
     if is_any_keras(layer):
         yield from keras_variables.list_own_states(layer)
-        yield from ((name_variable(variable), variable, True) for variable in _list_scales_of_file(layer))
-    elif is_saved_model(layer):
-        for variable in keras_quantization.find_quantization_data(_list_saved_variables(layer)):
-            yield name_variable(variable), variable, True
+    for variable in _list_saved_scales(layer):
+        yield name_variable(variable), variable, True
 
 
 def holds_saved_model(layer: Any) -> bool:
@@ -110,29 +106,30 @@ def holds_saved_model(layer: Any) -> bool:
     return is_keras(layer) and type(layer).__name__ == "TFSMLayer"
 
 
-def _list_scales_of_file(layer: Any) -> list[Any]:
-    """Return the scales of a layer that calls a saved model: the variables inside have the names of the file."""
-    if not holds_saved_model(layer):
-        return []
-    variables = {find_id(variable): variable for _, variable in keras_variables.name_own_weights(layer)}
-    return [
-        variables[id(scale)]
-        for scale in keras_quantization.find_quantization_data(map(find_stored_variable, variables.values()))
-    ]
+def _list_saved_scales(layer: Any) -> list[Any]:
+    """Return the scales among the variables of a saved model, or of the layer that calls one; none for other layers."""
+    if holds_saved_model(layer):
+        variables = [variable for _, variable in keras_variables.name_own_weights(layer)]
+    else:
+        variables = _list_saved_variables(layer) if is_saved_model(layer) else []
+    by_id = {find_id(variable): variable for variable in variables}
+    stored = map(find_stored_variable, by_id.values())  # these have the names of the file
+    return [by_id[id(scale)] for scale in keras_quantization.find_quantization_data(stored)]
 
 
 def _list_saved_variables(model: Any) -> list[Any]:
     """Return the variables that a saved model lists; otherwise the variables of its functions and attributes."""
     listed = getattr(model, "variables", None)
-    if listed is not None and not callable(listed) and not is_variable(listed):
+    if not (listed is None or callable(listed) or is_variable(listed)):  # no attribute of the user's with this name
         return list(listed)
     call = getattr(model, "__call__", None)  # noqa: B004 (the stored value is read; no test whether it is callable)
-    signatures = dict(getattr(model, "signatures", None) or {})
-    captured: list[Any] = []
-    for function in (call, *signatures.values()):
+    functions = [call, *(getattr(model, "signatures", None) or {}).values()]
+    by_id: dict[int, Any] = {}
+    for function in functions:
         for concrete in getattr(function, "concrete_functions", [function]):  # a signature is concrete itself
-            captured += getattr(getattr(concrete, "graph", None), "variables", ())
-    by_id = {id(variable): variable for variable in (*captured, *_find_variables(model))}
+            captured = getattr(getattr(concrete, "graph", None), "variables", ())
+            by_id.update((id(variable), variable) for variable in captured)
+    by_id.update((id(variable), variable) for variable in _find_variables(model))
     return list(by_id.values())
 
 
