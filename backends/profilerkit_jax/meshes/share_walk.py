@@ -137,13 +137,13 @@ class ShareWalk(Walk):
             return outputs
         # The inputs of an equation are exchanged before it runs, and its results are reduced after it. All exchanges of
         # an equation with jaxprs inside count as exchanged after it.
-        after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
         for exchange in exchanges:
-            if exchange not in after:
+            if not (current.has_body or exchange.is_reduction):
                 self._note_exchange(exchange, inputs, [], spot)
         outputs, _ = self._walk_inside(equation, inputs, context, current)
-        for exchange in after:
-            self._note_exchange(exchange, outputs, outputs, spot)
+        for exchange in exchanges:
+            if current.has_body or exchange.is_reduction:
+                self._note_exchange(exchange, outputs, outputs, spot)
         return outputs
 
     def _take_exchanges(self, chain: Chain, spot: Spot) -> list[RankExchange]:
