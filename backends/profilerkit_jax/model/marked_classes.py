@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from .scope_names import Marks
 
@@ -18,8 +18,8 @@ __all__ = ["PATH", "make_marked_class", "use_marks"]
 PATH = "_profilerkit_path"
 
 _current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
-#: Held weakly: a subclass keeps its base class alive. JAX holds the classes that it flattens.
-_classes: WeakKeyDictionary[type, WeakValueDictionary[str | None, type]] = WeakKeyDictionary()
+#: By the id of the user's class, which lives as long as its marked class, and the path. JAX holds what it flattens.
+_classes: WeakValueDictionary[tuple[int, str | None], type] = WeakValueDictionary()
 
 
 @contextmanager
@@ -37,10 +37,9 @@ def make_marked_class(cls: type, path: str | None = None) -> type:
 
     It is made once, and calls the current ``__call__`` of the layer's class.
     """
-    by_path = _classes.setdefault(cls, WeakValueDictionary())
-    marked = by_path.get(path)
+    marked = _classes.get((id(cls), path))
     if marked is None:
-        marked = by_path[path] = _make_class(cls, path)
+        marked = _classes[id(cls), path] = _make_class(cls, path)
     return marked
 
 
