@@ -9,7 +9,6 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -101,9 +100,9 @@ def _take_apart(value: Any) -> _Parts:
 
 def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:
     def rebuild(parts: list[Any]) -> Any:
-        function, *args = parts[: 1 + len(partial.args)]
-        keywords = parts[1 + len(partial.args) :]
-        return functools.partial(function, *args, **dict(zip(partial.keywords, keywords, strict=True)))
+        first_keyword = 1 + len(partial.args)
+        keywords = dict(zip(partial.keywords, parts[first_keyword:], strict=True))
+        return functools.partial(parts[0], *parts[1:first_keyword], **keywords)
 
     return _Parts([partial.func, *partial.args, *partial.keywords.values()], rebuild)
 
@@ -138,14 +137,14 @@ def _take_function_apart(function: FunctionType) -> _Parts:
     """Return the variables and the defaults of a function."""
     variables = _list_variables(function)
     defaults, named_defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
+    first_default, first_named = len(variables), len(variables) + len(defaults)  # positions among the parts
 
     def rebuild(parts: list[Any]) -> Any:
-        remaining = iter(parts)
-        pairs = zip(variables, islice(remaining, len(variables)), strict=True)
-        replaced = {name: value for name, value in pairs if value is not variables[name]}
+        new_variables = zip(variables, parts[:first_default], strict=True)
+        replaced = {name: value for name, value in new_variables if value is not variables[name]}
         copy = _copy_function(function, replaced)
-        copy.__defaults__ = tuple(islice(remaining, len(defaults))) or None
-        copy.__kwdefaults__ = dict(zip(named_defaults, remaining, strict=True)) or None
+        copy.__defaults__ = tuple(parts[first_default:first_named]) or None
+        copy.__kwdefaults__ = dict(zip(named_defaults, parts[first_named:], strict=True)) or None
         return copy
 
     return _Parts([*variables.values(), *defaults, *named_defaults.values()], rebuild)
