@@ -226,10 +226,10 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     if outputs and inputs:
         _note_facts(equation, inputs, outputs[0], context)
-    is_view = name in _VIEWS and outputs[0].dtype == inputs[0].dtype
-    if is_view:
+    sources: dict[int, int] = {}
+    if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
         outputs[0].constant = inputs[0].constant
-    sources = {outputs[0].number: inputs[0].number} if is_view else {}
+        sources[outputs[0].number] = inputs[0].number
     cost, missing = price(equation, inputs, outputs, context)
     walk.note(name, inputs, outputs, context, cost.times(context.times), missing=missing, sources=sources)
     return outputs
