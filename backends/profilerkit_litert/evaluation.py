@@ -19,6 +19,26 @@ from .running.runs import MODES, make_call
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 
+#: Operators whose results are probabilities, of which a linear layer may be a mean.
+_PROBABILITIES = ("LOGISTIC", "SOFTMAX")
+#: Operators whose results are probabilities if they read such.
+_HANDING_ON = (
+    "CAST",
+    "CONCATENATION",
+    "DEQUANTIZE",
+    "EXPAND_DIMS",
+    "GATHER",
+    "MEAN",
+    "QUANTIZE",
+    "RESHAPE",
+    "SLICE",
+    "SPLIT",
+    "SQUEEZE",
+    "STRIDED_SLICE",
+    "TRANSPOSE",
+)
+
+
 def _make_ready(model: LiteRTModel, device: DeviceLike) -> ReadyModel:
     mode = next(iter(MODES))
 
@@ -37,8 +57,12 @@ def _gives_probabilities(graph: Graph) -> bool | None:
     last = makers.get(next(iter(graph.outputs), -1))
     if last is None or last.name == "LOGISTIC":
         return None if last is None else True
-    before = {makers[index].name for index in last.inputs if index in makers}
-    is_layer = last.name == "FULLY_CONNECTED" and before.isdisjoint(("LOGISTIC", "SOFTMAX"))
+    probabilities: set[int] = set()
+    for operator in graph.operators:
+        hands_on = operator.name in _HANDING_ON and not probabilities.isdisjoint(operator.inputs)
+        if hands_on or operator.name in _PROBABILITIES:
+            probabilities.update(operator.outputs)
+    is_layer = last.name == "FULLY_CONNECTED" and probabilities.isdisjoint(last.inputs)
     return False if is_layer else None
 
 

@@ -21,6 +21,19 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 _PRODUCTS = ("Convolution", "MatMul")
 #: Operators whose results are probabilities, of which a product with a weight may be a mean.
 _PROBABILITIES = ("Sigmoid", "Softmax")
+#: Operators whose results are probabilities if they read such.
+_HANDING_ON = (
+    "Concat",
+    "Convert",
+    "Gather",
+    "ReduceMean",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
 
 
 def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
@@ -39,12 +52,20 @@ def _gives_probabilities(model: openvino.Model) -> bool | None:
     last = model.get_results()[0].input_value(0).get_node()
     if last.get_type_name() == "Sigmoid":
         return True
+    probabilities: set[str] = set()  # the names of the nodes that give such
+    for node in nodes:
+        hands_on = node.get_type_name() in _HANDING_ON and _reads_any(node, probabilities)
+        if hands_on or node.get_type_name() in _PROBABILITIES:
+            probabilities.add(node.get_name())
     for node in _list_sources(last) if last.get_type_name() == "Add" else [last]:
-        kinds = [source.get_type_name() for source in _list_sources(node)]
         is_layer = node.get_type_name() in _PRODUCTS and reads_weight[node.get_name()]
-        if is_layer and not any(kind in _PROBABILITIES for kind in kinds):
+        if is_layer and not _reads_any(node, probabilities):
             return False
     return None
+
+
+def _reads_any(node: Any, names: set[str]) -> bool:
+    return any(source.get_name() in names for source in _list_sources(node))
 
 
 def _list_sources(node: Any) -> list[Any]:

@@ -158,11 +158,13 @@ def test_a_product_gives_logits_only_as_a_layer() -> None:
     """The scores are 0.2 and 0.8, as the targets say of probabilities: means of sigmoids, and a column of a softmax."""
     x, wide = ops.parameter([-1, 2], np.float32), ops.parameter([2, 3], np.float32)
     means = ops.matmul(ops.sigmoid(x), ops.constant(np.full((2, 1), 0.5, np.float32)), False, False)
+    moved = ops.convert(ops.convert(ops.sigmoid(x), "f64"), "f32")
+    handed = ops.matmul(moved, ops.constant(np.full((2, 1), 0.5, np.float32)), False, False)
     pairs, choice = ops.variadic_split(wide, 1, np.array([2, 1])).outputs()
     chosen = ops.matmul(ops.relu(ops.softmax(pairs, 1)), choice, False, False)
     odds = np.log(np.array([[0.25, 0.25], [4, 4]], np.float32))
     rows = np.array([[np.log(0.2), np.log(0.8), 1], [np.log(0.8), np.log(0.2), 0]], np.float32)
-    for made, given, batch in ((means, x, odds), (chosen, wide, rows)):
+    for made, given, batch in ((means, x, odds), (handed, x, odds), (chosen, wide, rows)):
         with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
             assert get_accuracy(openvino.Model([made], [given], "net"), [(batch, np.array([0, 1]))]) == 100
 
