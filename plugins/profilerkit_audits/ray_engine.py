@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -59,8 +59,8 @@ class _Task:
 class RayEngine(Engine):
     """Runs the cases on a cluster of Ray's, at ``address`` or on this machine; the latter ends with the audit.
 
-    A case that only counts takes one CPU of a node. A case that measures times takes all CPUs of a node, so that no
-    other case runs there meanwhile. The rows have the machine that they were measured on.
+    A case that measures times on a CPU takes all CPUs of a node, so that no other case runs there meanwhile. Any other
+    case takes one CPU, and if it is for a GPU, one GPU. The rows have the machine that they were measured on.
     """
 
     def __init__(self, options: EngineOptions) -> None:
@@ -77,20 +77,21 @@ class RayEngine(Engine):
         """Run the cases, and yield each outcome when it comes back."""
         waiting = iter(cases)
         tasks: dict[Any, _Task] = {}
-        try:
-            yield from self._fill(waiting, tasks)
-            while tasks:
-                ready, _ = ray.wait(list(tasks), num_returns=1, timeout=LOOKING)
-                for reference in ready:
-                    outcome = self._collect(reference, tasks)
-                    if outcome is not None:
-                        yield outcome
-                yield from self._follow_nodes(tasks)
+        with closing(self._connection):
+            try:
                 yield from self._fill(waiting, tasks)
-        finally:
-            for reference in tasks:
-                ray.cancel(reference, force=True)
-            self._connection.close()
+                while tasks:
+                    ready, _ = ray.wait(list(tasks), num_returns=1, timeout=LOOKING)
+                    for reference in ready:
+                        outcome = self._collect(reference, tasks)
+                        if outcome is not None:
+                            yield outcome
+                    yield from self._follow_nodes(tasks)
+                    yield from self._fill(waiting, tasks)
+            finally:
+                for reference in tasks:
+                    with suppress(RayError):  # the cluster may be gone
+                        ray.cancel(reference, force=True)
 
     def _fill(self, waiting: Iterator[Case], tasks: dict[Any, _Task]) -> Iterator[Outcome]:
         """Hand cases over to Ray, a few more than it can run at once."""

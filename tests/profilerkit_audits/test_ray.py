@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from audited import MACS, plan, write_nets
@@ -23,6 +25,7 @@ from time_limits import run_program
 from profilerkit import NotOfferedError
 from profilerkit.isolation import processes
 from profilerkit_audits import FailureCode, Row, RowStatus, Store, audit
+from profilerkit_audits.engine import EngineOptions
 from profilerkit_audits.running import Watch
 
 ray: Any = pytest.importorskip("ray")
@@ -330,3 +333,25 @@ def test_an_address_without_a_cluster_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotOfferedError, match=r"engine 'ray' cannot connect to a cluster at 'no address': .*ray start"):
         audit(plan(tmp_path, {"spec": "nets.py:net_01"}), engine="ray", address="no address")
     assert dict(os.environ) == variables
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "tried"), [(ray.exceptions.RayError, ConnectionError, 2), (ValueError, ValueError, 1)]
+)
+def test_the_connection_is_closed_if_tasks_cannot_be_cancelled(
+    error: type[Exception], raised: type[Exception], tried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from profilerkit_audits import ray_engine
+
+    connection, fake, submitted = Mock(), Mock(), iter(range(10))
+    fake.cluster_resources.return_value = {"CPU": 1}
+    fake.remote.return_value.return_value.options.return_value.remote.side_effect = lambda *given: next(submitted)
+    fake.wait.side_effect = ConnectionError("the cluster is gone")
+    fake.cancel.side_effect = error("it cannot be cancelled")
+    monkeypatch.setattr(ray_engine, "ray", fake)
+    monkeypatch.setattr(ray_engine, "Connection", lambda *given: connection)
+    case: Any = SimpleNamespace(problem="", device="cpu", is_timed=False)
+    with pytest.raises(raised):
+        list(ray_engine.RayEngine(EngineOptions()).run([case, case]))
+    connection.close.assert_called_once_with()
+    assert fake.cancel.call_count == tried
