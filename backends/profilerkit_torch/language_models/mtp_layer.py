@@ -34,16 +34,18 @@ def add_mtp_layer(
 
     It is a layer like the last layer, with a product of twice the features that joins the last layer's output with the
     embedding of the next token; the table and the head are the model's (DeepSeek-V3, section 2.2 of
-    https://arxiv.org/abs/2412.19437). If the last layer's work is not known, the facts only have the number of these
-    layers.
+    https://arxiv.org/abs/2412.19437). The facts only have the number of these layers if the last layer, the width, or
+    a token's own work is not known, because the library runs all experts for it.
     """
     count = find_number(find_text_configuration(model.config), *_COUNTS)
     if not count:
         return facts
     facts = replace(facts, mtp_layer_count=count)
     layers, width = facts.sizes.layers, facts.sizes.width
-    last = _find_last_layer(model, layers, passes) if layers else None
-    if not layers or last is None or width is None or facts.work.unrouted_macs:
+    if not layers or not width or facts.work.unrouted_macs:
+        return facts
+    last = _find_last_layer(model, layers, passes)
+    if last is None:
         return facts
     parts = _list_weights(facts, [weight for weight in weights if _is_inside(weight.layer.path, last)], width, storage)
     layer = replace(
@@ -84,15 +86,19 @@ def _find_work(facts: ModelFacts, passes: Passes, last: str, width: int) -> Work
     terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
     head = (term for term in facts.work.terms if term.law is Law.LAST)
     latent = facts.work.latent
-    if latent is not None:
+    if latent is not None:  # index_bytes are those of all layers
         latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
     return Work((*terms, Term(Law.TOKEN, 2 * width * width), *head), latent)
 
 
 def _select_cache(cache: CacheGrowth, index: int) -> CacheGrowth:
-    """Return the parts of a cache that belong to the layer of an index."""
-    parts = tuple(part for part in cache.parts if str(index) in part.path.split("."))
+    """Return the parts of a cache that belong to the layer of an index: the first number in their paths."""
+    parts = tuple(part for part in cache.parts if _find_number(part.path) == str(index))
     return CacheGrowth(parts, repeats=cache.repeats)
+
+
+def _find_number(path: str) -> str | None:
+    return next(filter(str.isdecimal, path.split(".")), None)
 
 
 def _find_last_layer(model: nn.Module, layers: int, passes: Passes) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, llm
+from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -111,6 +112,16 @@ def test_layers_of_its_own_are_not_counted_where_the_last_layer_is_not_found() -
         model.model.layers.append(torch.nn.Linear(64, 64))
     with pytest.raises(InputError, match=r"names layers that predict further tokens \(1\), but the work"):
         llm(model, draft_tokens=2, acceptance=0.5, draft="mtp", **{**LENGTHS, "dtype": None})
+
+
+def test_the_cache_of_a_layer_has_no_second_state_of_another_layer() -> None:
+    from profilerkit_torch.language_models import mtp_layer
+
+    paths = ["layers.0.states.1", "layers.1.states.0", "key_cache.1", "1.0", "0.1", "layers.11", "states"]
+    growth = CacheGrowth(tuple(CacheLayer(path, 8) for path in paths), repeats=2)
+    chosen = mtp_layer._select_cache(growth, 1)
+    assert [part.path for part in chosen.parts] == ["layers.1.states.0", "key_cache.1", "1.0"]
+    assert chosen.repeats == 2
 
 
 @pytest.mark.slow
