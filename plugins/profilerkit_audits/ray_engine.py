@@ -66,6 +66,7 @@ class RayEngine(Engine):
     def __init__(self, options: EngineOptions) -> None:
         super().__init__(options)
         self._connection = Connection(options.address, options.workers)
+        self._tasks: dict[Any, _Task] = {}  # that have not ended, by Ray's references
         self._run = ray.remote(max_retries=0)(_run_on_node)  # once: the cluster keeps every remote function
 
     @classmethod
@@ -76,69 +77,68 @@ class RayEngine(Engine):
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
         """Run the cases, and yield each outcome when it comes back."""
         waiting = iter(cases)
-        tasks: dict[Any, _Task] = {}
         with closing(self._connection):
             try:
-                yield from self._fill(waiting, tasks)
-                while tasks:
-                    ready, _ = ray.wait(list(tasks), num_returns=1, timeout=LOOKING)
+                yield from self._fill(waiting)
+                while self._tasks:
+                    ready, _ = ray.wait(list(self._tasks), num_returns=1, timeout=LOOKING)
                     for reference in ready:
-                        outcome = self._collect(reference, tasks)
+                        outcome = self._collect(reference)
                         if outcome is not None:
                             yield outcome
-                    yield from self._follow_nodes(tasks)
-                    yield from self._fill(waiting, tasks)
+                    yield from self._follow_nodes()
+                    yield from self._fill(waiting)
             finally:
-                for reference in tasks:
+                for reference in self._tasks:
                     with suppress(RayError):  # the cluster may be gone
                         ray.cancel(reference, force=True)
 
-    def _fill(self, waiting: Iterator[Case], tasks: dict[Any, _Task]) -> Iterator[Outcome]:
-        """Hand cases over to Ray, a few more than it can run at once."""
+    def _fill(self, waiting: Iterator[Case]) -> Iterator[Outcome]:
+        """Hand cases over to Ray, a few more than it can run at once; yield the outcomes of those that cannot run."""
         most = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        while len(tasks) < most:
+        while len(self._tasks) < most:
             case = next(waiting, None)
             if case is None:
                 return
             problem = case.problem or _find_problem(case)
             if problem:
                 yield without_run(case, read_machine(), case.failure or FailureCode.ENGINE, problem)
-                continue
-            self._submit(case, tasks)
+            else:
+                self._submit(case)
 
-    def _submit(self, case: Case, tasks: dict[Any, _Task], lost_nodes: int = 0) -> None:
+    def _submit(self, case: Case, lost_nodes: int = 0) -> None:
         """Hand a case over to Ray; the cluster may have other nodes than when it was handed over before."""
         self.tell_start(case)
         task = _Task(case, _count_cpus(case), lost_nodes)
         on_gpu = {} if case.device == "cpu" else {"num_gpus": 1}
         run = self._run.options(num_cpus=task.cpus, **on_gpu)
-        tasks[run.remote(case, self.options.repeats)] = task
+        self._tasks[run.remote(case, self.options.repeats)] = task
 
-    def _follow_nodes(self, tasks: dict[Any, _Task]) -> Iterator[Outcome]:
+    def _follow_nodes(self) -> Iterator[Outcome]:
         """Handle the tasks that no node can run any more, because a node was lost: in Ray they would wait for ever.
 
         A task that waits for more CPUs than any node has is submitted again; a task that waits for a GPU fails if no
         node has a GPU.
         """
-        if not tasks:
+        if not self._tasks:
             return
         largest = max(_list_amounts("CPU"), default=0)
-        _, unfinished = ray.wait(list(tasks), num_returns=len(tasks), timeout=0)
+        _, unfinished = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=0)
         for reference in unfinished:
-            task = tasks[reference]
+            task = self._tasks[reference]
             problem = _find_problem(task.case)
             if not problem and (largest == 0 or task.cpus <= largest):
                 continue
             ray.cancel(reference, force=True)
-            del tasks[reference]
+            del self._tasks[reference]
             if problem:
                 yield without_run(task.case, read_machine(), FailureCode.ENGINE, problem)
             else:
-                self._submit(task.case, tasks, task.lost_nodes)
+                self._submit(task.case, task.lost_nodes)
 
-    def _collect(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
+    def _collect(self, reference: Any) -> Outcome | None:
         """Return the outcome of a task; None if the task is started again, because its node was lost."""
-        task = tasks.pop(reference)
+        task = self._tasks.pop(reference)
         case = task.case
         try:
             outcome: Outcome = ray.get(reference)
@@ -146,7 +146,7 @@ class RayEngine(Engine):
         except _LOST as error:
             lost_nodes = task.lost_nodes + 1
             if lost_nodes <= LOST_NODES:
-                self._submit(case, tasks, lost_nodes)
+                self._submit(case, lost_nodes)
                 return None
             return _fail(case, FailureCode.ENGINE, f"its node of the cluster was lost {lost_nodes} times", error)
         except OutOfMemoryError as error:
@@ -160,7 +160,7 @@ class RayEngine(Engine):
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
     """Return the outcome of a task that ended without an outcome; the task is not tried again."""
-    text = error_line(error)  # Ray's text ends with the failed action; it begins with the reason why a process ended
+    text = error_line(error)  # Ray's text begins with the reason why a process ended, or ends with the failed action
     detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
     return without_run(case, read_machine(), code, f"{reason}: {detail}")
 
@@ -201,16 +201,18 @@ def _without_threads_of_ray() -> Iterator[None]:
     of a warm interpreter. Without the number, models run on as many threads as without Ray.
     """
     name = "OMP_NUM_THREADS"
-    try:
-        environment = Path("/proc/self/environ").read_bytes().split(b"\0")
-    except OSError:  # no Linux
-        environment = [name.encode() + b"="]
-    value = os.environ.get(name)
-    if value is None or any(entry.startswith(name.encode() + b"=") for entry in environment):
-        yield
-        return
-    del os.environ[name]
+    value = None if _is_inherited(name) else os.environ.pop(name, None)
     try:
         yield
     finally:
-        os.environ[name] = value
+        if value is not None:
+            os.environ[name] = value
+
+
+def _is_inherited(name: str) -> bool:
+    """Return whether this process was started with a variable; True where the system does not tell."""
+    try:
+        inherited = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:  # no Linux
+        return True
+    return any(variable.startswith(f"{name}=".encode()) for variable in inherited)
