@@ -164,15 +164,15 @@ def _leave_out_unused(
 def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collection[str]) -> str:
     """Return the message on an argument that only functions take which are not requested."""
     takers = {
-        binding.key.NAME  # of the keys for people
+        binding.key.NAME
         for registry in registries
         for binding in registry
         if isinstance(binding.key, Metric) and name in registry.list_reaching_arguments([binding.key.NAME])
     }
     in_tables = {key for registry in registries for key in registry.names()}
     shown = list_some(sorted(takers, key=lambda key: (key not in in_tables, key)), _NAMED)
-    options = {option for option in reaching if all(option not in registry for registry in registries)} - {*PROVIDED}
-    meant = nearest(name, options)
+    computed = {option for option in reaching if any(option in registry for registry in registries)}
+    meant = nearest(name, {*reaching} - computed - {*PROVIDED})  # what a caller can give
     guess = "" if meant is None else f"; did you mean {meant!r}?"
     return (
         f"nothing that is requested takes an argument {name!r}, only {shown}; leave it out, or request one of "
@@ -219,21 +219,21 @@ def _select_static_keys(registry: Registry, request: KeyRequest, arguments: Mapp
     Those that an argument asks for are among them. Raises `ArgumentError` for a named one that runs the model. A
     function of the user's that is left out because it may run the model is named; with ``strict`` it is an error.
     """
-    named = None if request.names is None else [registry[name].key.NAME for name in request.names]
-    requested = select_keys(registry, named, arguments)
+    named = {registry[name].key.NAME for name in request.names or ()}
+    requested = select_keys(registry, request.names, arguments)
     running = [name for name in requested if registry.find_need(name) is Need.RUN]
-    refused = [name for name in running if name in (named or ())]
+    refused = [name for name in running if name in named]
     if refused:
         raise ArgumentError(
             f"static=True runs nothing, and {', '.join(refused)} needs the model to run; leave out one of both"
             f"{_explain_assumption(registry, refused)}"
         )
-    metrics = [name for name in requested if isinstance(registry[name].key, Metric)]
-    assumption = _explain_assumption(registry, [name for name in metrics if name in running])
+    # a key that is named need not be a metric
+    shown = [name for name in requested if name in named or isinstance(registry[name].key, Metric)]
+    assumption = _explain_assumption(registry, [name for name in shown if name in running])
     if assumption:
         _refuse_or_warn(f"static=True leaves out what may run the model{assumption}", request.strict)
-    static = (*(named or ()), *metrics)  # a key that is named need not be a metric
-    return [name for name in requested if name in static and name not in running]
+    return [name for name in shown if name not in running]
 
 
 def _explain_assumption(registry: Registry, names: Iterable[str]) -> str:
