@@ -2,6 +2,7 @@
 
 A backend walks over a graph and adds each operator as `Executed` to a `Work`, with the loops and branches around it.
 `graph_branches` joins the `Work` of several branches to one, and `graph_traces.trace_work` makes the trace of it.
+Where operators have more to tell, a backend has a class of its own for them, and a `RunningOrder` of these.
 """
 
 from __future__ import annotations
@@ -38,16 +39,6 @@ class GraphValue(ScopedValue, Protocol):
     @property
     def bytes(self) -> int:
         """The bytes that it takes; 0 where its shape is not known."""
-
-
-class Numbered(Protocol):
-    """A value that is known by its number."""
-
-    @property
-    def number(self) -> int: ...
-
-
-V = TypeVar("V", bound=Numbered)
 
 
 @dataclass(eq=False)
@@ -89,7 +80,7 @@ class Countable(Protocol):
 
 
 Op = TypeVar("Op", bound=Countable)
-C = TypeVar("C")
+C = TypeVar("C")  # a choice, as the backend notes it
 
 
 @dataclass
@@ -154,7 +145,15 @@ class Work(RunningOrder[Executed, Choice]):
         return Branch.of(((path, op.macs, op.flops) for op in self.operators), self.choices)
 
 
+class Numbered(Protocol):
+    """A value that is known by its number."""
+
+    @property
+    def number(self) -> int: ...
+
+
 W = TypeVar("W", bound=RunningOrder[Any, Any])
+V = TypeVar("V", bound=Numbered)
 
 
 @dataclass(frozen=True)
