@@ -128,11 +128,11 @@ class _Naming:
     def _is_function(self, scopes: Chain) -> bool:
         """Return whether a function has opened the last of these scopes, and no layer."""
         *outer, scope = scopes
-        is_named_so = bool(_FUNCTIONS.fullmatch(scope))
+        has_name_of_function = bool(_FUNCTIONS.fullmatch(scope))
         if not self.is_numbered:
-            return is_named_so
+            return has_name_of_function
         # "zeros_1" in a layer of Keras: the converter has folded "zeros". Layers of the model itself have any name.
-        if is_named_so and len(outer) > 1 and not _LAYERS_TOO.fullmatch(scope):
+        if has_name_of_function and len(outer) > 1 and not _LAYERS_TOO.fullmatch(scope):
             return True
         match = _NUMBERED.fullmatch(scope)
         if match is None:  # "mix": the call of a layer has a number
