@@ -13,11 +13,11 @@ from ..process.object_facts import list_slots
 
 __all__ = ["collect_facts", "differences", "process_facts"]
 
-_PLAIN = (str, bytes, int, float, complex, bool, type(None))
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))  # compared by their texts
 
 
 class _Same:
-    """Which object a value is; the object is kept alive, so that no other one gets its id."""
+    """Which object a value is, whatever its class calls equal; it is kept alive, so that no other one gets its id."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -48,14 +48,13 @@ def collect_facts(value: Any) -> dict[str, Any]:
             return
         seen.add(id(value))
         values = _read_values(path, value)
-        if values is None:
-            for name, part in _list_parts(value):
-                visit(f"{path}{name}", part)
-            return
-        facts[f"{path} (values)"] = values
-        for name, part in getattr(value, "__dict__", {}).items():
-            if isinstance(part, _PLAIN):  # flags that a framework or a user has set on an array
-                facts[f"{path}.{name}"] = repr(part)
+        parts = _list_parts(value)
+        if values is not None:
+            facts[f"{path} (values)"] = values
+            flags = getattr(value, "__dict__", {})  # that a framework or a user has set on an array
+            parts = ((f".{name}", flag) for name, flag in flags.items() if isinstance(flag, _PLAIN))
+        for name, part in parts:
+            visit(f"{path}{name}", part)
 
     visit("model", value)
     return facts
@@ -91,6 +90,7 @@ def _read_generator(generator: Any) -> Any:
 
 
 def _freeze(state: Any) -> Any:
+    """Return a state that later draws do not change: a copy of its mappings, with the bytes of their arrays."""
     if isinstance(state, Mapping):
         return {name: _freeze(part) for name, part in state.items()}
     return state.tobytes() if hasattr(state, "tobytes") else state
