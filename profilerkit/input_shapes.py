@@ -34,7 +34,7 @@ _OTHER_SPELLING = re.compile(r"[\s(\[]*\d+([\s,;xX*]+\d+)*[\s,)\]]*")
 class TensorSpec:
     """One input without its values: the shape of one sample (no batch dimension) and the dtype's name.
 
-    ``has_usual_dtype`` says that a shape was given alone: then a model takes it in its usual dtype.
+    ``has_usual_dtype``: a shape was given alone, for the usual dtype of a model; equality and repr leave it out.
     """
 
     shape: tuple[int, ...]
@@ -87,20 +87,19 @@ def parse_input_shape(value: Any) -> InputShapes:
     return InputShapes(tuple(_read_spec(item) for item in value), {})
 
 
-def write_shapes(shapes: InputShapes) -> str:
-    """Return shapes as text that can be given as ``input_shape``.
-
-    >>> write_shapes(parse_input_shape([(3, 8), ((128,), "int64")]))
-    "[(3, 8), ((128,), 'int64')]"
-    """
-
-    def write(spec: TensorSpec) -> str:
-        return repr(spec.shape) if spec.has_usual_dtype else f"({spec.shape!r}, {spec.dtype!r})"
-
-    if shapes.named:
-        return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in shapes.named.items()) + "}"
-    texts = [write(spec) for spec in shapes.positional]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+def _read_spec(value: Any) -> TensorSpec:
+    """Return one input from a user's value for it; raises `ArgumentError` for a value that is no shape."""
+    if isinstance(value, TensorSpec):
+        return value
+    if _is_shape_and_dtype(value):
+        shape, dtype = value
+        return TensorSpec(_read_sizes(shape), dtype_name(dtype))
+    if _is_shape(value):
+        return TensorSpec(_read_sizes(value), has_usual_dtype=True)
+    raise ArgumentError(
+        f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
+        "for several positional inputs, or a mapping of those for keyword inputs"
+    )
 
 
 def _is_shape(value: Any) -> bool:
@@ -131,22 +130,23 @@ def dtype_name(dtype: Any) -> str:
     return str(name or dtype).rpartition(".")[2]
 
 
-def _read_spec(value: Any) -> TensorSpec:
-    """Return one input from a user's value for it; raises `ArgumentError` for a value that is no shape."""
-    if isinstance(value, TensorSpec):
-        return value
-    if _is_shape_and_dtype(value):
-        shape, dtype = value
-        return TensorSpec(_read_sizes(shape), dtype_name(dtype))
-    if _is_shape(value):
-        return TensorSpec(_read_sizes(value), has_usual_dtype=True)
-    raise ArgumentError(
-        f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
-        "for several positional inputs, or a mapping of those for keyword inputs"
-    )
-
-
 # Shapes as text -------------------------------------------------------------------------------------------------------
+
+
+def write_shapes(shapes: InputShapes) -> str:
+    """Return shapes as text that can be given as ``input_shape``; a shape with the usual dtype stands alone.
+
+    >>> write_shapes(parse_input_shape([(3, 8), ((128,), "int64")]))
+    "[(3, 8), ((128,), 'int64')]"
+    """
+
+    def write(spec: TensorSpec) -> str:
+        return repr(spec.shape) if spec.has_usual_dtype else f"({spec.shape!r}, {spec.dtype!r})"
+
+    if shapes.named:
+        return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in shapes.named.items()) + "}"
+    texts = [write(spec) for spec in shapes.positional]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def shapes_of_text(texts: Iterable[str]) -> Any:
