@@ -17,7 +17,7 @@ from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.collector import collector_paused
 
 from ..checkpoints.formats import WeightFormat, find_weight_format
-from .adapters import read_adapters
+from .adapters import Adapters, read_adapters
 from .comparison import LanguageModelComparison
 from .engines import find_engine
 from .facts_source import FactsSource, open_facts_source
@@ -25,6 +25,7 @@ from .layout import read_layout
 from .model_cache import CacheBytes
 from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
 from .queueing import RATE
+from .records import ModelFacts
 from .report import LanguageModelReport, Request, make_report
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .step_cost import StepCost
@@ -139,23 +140,25 @@ def llm(
         ),
         batches=tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})),
         targets=list(targets),
-        cost={
-            "layout": read_layout(_COUNT("devices", devices), parallel),
-            "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
-            "cache_format": _read_cache_format(cache_dtype),
-            "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
-            "engine": rule,
-        },
-        limits={
-            "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
-            "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
-            "rate": RATE("rate", rate),
-        },
+        make_cost=partial(
+            StepCost,
+            layout=read_layout(_COUNT("devices", devices), parallel),
+            block_size=_COUNT("block_size", rule.block_size if block_size is None else block_size),
+            cache_format=_read_cache_format(cache_dtype),
+            shared_prefix=_COUNT.or_none()("shared_prefix", shared_prefix) or 0,
+            engine=rule,
+        ),
+        make_request=partial(
+            Request,
+            prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
+            reserve=_RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
+            rate=RATE("rate", rate),
+        ),
         draft=draft,
         speculation=read_speculation(draft_tokens, acceptance, draft),
-        lora=(lora_rank, lora_adapters, lora_targets),
+        read_adapters=partial(read_adapters, rank=lora_rank, count=lora_adapters, targets=lora_targets),
         repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
-        source={"backend": backend, "name": name, "trust": trust},
+        open_source=partial(open_facts_source, backend=backend, name=name, trust=trust),
     )
     kinds = _read_values("dtype", dtype, _name_dtype)
     reports = [report for model, kind in product(models, kinds) for report in _report_model(model, kind, options)]
@@ -183,38 +186,34 @@ class _Prompts(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """The arguments of `llm` that are the same for all models, read and checked."""
+    """The arguments of `llm` that are the same for all models, read and checked; calls lack what a model adds."""
 
     prompts: _Prompts
     batches: tuple[int, ...]
     #: Each device with each format of the weights.
     targets: list[tuple[DeviceInfo | None, WeightFormat | None]]
-    #: The fields of `StepCost` that do not depend on the model.
-    cost: dict[str, Any]
-    #: The fields of `Request` besides the lengths.
-    limits: dict[str, Any]
+    make_cost: Callable[..., StepCost]
+    make_request: Callable[..., Request]
     draft: Any
     speculation: Speculation | None
-    #: Rank, number and targets of adapters.
-    lora: tuple[int | None, int | None, str | Iterable[str] | None]
+    read_adapters: Callable[[ModelFacts], Adapters | None]
     #: Of the measured generation; 0 without a measurement.
     repetitions: int
-    #: The arguments of `open_facts_source` besides the model and its dtype.
-    source: dict[str, Any]
+    open_source: Callable[..., FactsSource]
 
 
 def _report_model(model: Any, dtype: str | None, options: _Options) -> Iterator[LanguageModelReport]:
     """Yield the report of a model for each device and each format of its weights."""
     with collector_paused():  # it would go through all objects many times while modules are imported
-        source = open_facts_source(model, dtype, **options.source)
+        source = options.open_source(model, dtype=dtype)
         lengths, inputs = options.prompts.choose(source)
         facts = source.find_facts(lengths)
-    cost = StepCost(facts, adapters=read_adapters(facts, *options.lora), inputs=inputs, **options.cost)
+    cost = options.make_cost(facts, adapters=options.read_adapters(facts), inputs=inputs)
     _require_possible(cost, lengths, options.speculation)
-    open_drafter = partial(open_facts_source, dtype=dtype, **(options.source | {"name": None}))
+    open_drafter = partial(options.open_source, dtype=dtype, name=None)
     drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
     measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
-    request = Request(*lengths, **options.limits)
+    request = options.make_request(*lengths)
     cache = partial(source.find_cache, block_size=cost.block_size)
     for device, weights in options.targets:
         if weights is None and facts.unknown_storage:
