@@ -20,20 +20,23 @@ from .model_cache import CacheGrowth
 from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, ReadIn, Term, WeightPart, Work
 from .weights import sum_parts
 
-#: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp: in attention, also latent
-#: attention (``attn_q_a``, ``attn_kv_a_mqa``, ...), in feed-forward layers and shared experts (``_shexp``), and the
-#: projection at the start of a layer that predicts further tokens (``nextn``).
-_MATRICES = (
-    r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
-    r"ffn_gate_up(_shexp)?|nextn\.eh_proj"
-)
-#: The tensors of experts.
-_EXPERTS = r"ffn_(gate|up|down|gate_up)_exps"
-#: Tensors that are added or scale: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
-_OTHERS = (
-    r"(\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|rope_(freqs|factors_long|"
-    r"factors_short)|layer_output_scale"
-)
+#: The kinds of tensors by their names, without the number of the layer: the first that fits.
+_KINDS = {
+    WeightKind.EMBEDDING: re.compile(r"token_embd\.weight|position_embd\.weight|blk\.nextn\.embed_tokens\.weight"),
+    WeightKind.HEAD: re.compile(r"output\.weight|blk\.nextn\.shared_head_head\.weight"),
+    # What is added or scales: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
+    WeightKind.OTHER: re.compile(
+        r"(blk\.)?((\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|"
+        r"rope_(freqs|factors_long|factors_short)|layer_output_scale)(\.\w+)?|.*\.(bias|scale|input_scale)"
+    ),
+    WeightKind.EXPERTS: re.compile(r"blk\.ffn_(gate|up|down|gate_up)_exps\.\w+"),  # of three dimensions
+    # What is read whole and multiplies each token: in attention, also latent attention (q_a to v_b), in feed-forward
+    # layers and shared experts (_shexp), and the projection at the start of a layer that predicts further tokens.
+    WeightKind.MATRIX: re.compile(
+        r"blk\.(attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
+        r"ffn_gate_up(_shexp)?|nextn\.eh_proj)\.\w+"
+    ),
+}
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
 _FURTHER_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
 _LEFT_OUT_NOTE = "{bytes:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
@@ -96,16 +99,6 @@ def _describe_weights(sizes: GgufSizes, tensors: Iterable[StoredTensor]) -> list
             part = replace(part, read_in=ReadIn.NONE)
         weights.append(_Weight(tensor, tensor.name.removesuffix(".weight").rpartition(".")[2], part))
     return weights
-
-
-#: The kinds of tensors by their names, without the number of the layer; experts' matrices have three dimensions.
-_KINDS = {
-    WeightKind.EMBEDDING: re.compile(r"token_embd\.weight|position_embd\.weight|blk\.nextn\.embed_tokens\.weight"),
-    WeightKind.HEAD: re.compile(r"output\.weight|blk\.nextn\.shared_head_head\.weight"),
-    WeightKind.OTHER: re.compile(rf"(blk\.)?({_OTHERS})(\.\w+)?|.*\.(bias|scale|input_scale)"),
-    WeightKind.EXPERTS: re.compile(rf"blk\.({_EXPERTS})\.\w+"),
-    WeightKind.MATRIX: re.compile(rf"blk\.({_MATRICES})\.\w+"),
-}
 
 
 def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
@@ -175,7 +168,7 @@ def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
     tensors = layers.get(str(sizes.blocks))
     if not tensors:
         return facts
-    alike = sum(_describe(layer) == _describe(tensors) for layer in layers.values())
+    alike = sum(_list_shapes(layer) == _list_shapes(tensors) for layer in layers.values())
     stored = _list_parts(_describe_weights(sizes, tensors))
     lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in stored}
     parts = (*stored, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
@@ -201,6 +194,6 @@ def _read_layer(tensor: StoredTensor) -> str:
     return tensor.name.split(".")[1]
 
 
-def _describe(layer: Iterable[StoredTensor]) -> set[tuple[str, tuple[int, ...], str]]:
-    """Return the tensors of a layer without its number: names, shapes and types."""
+def _list_shapes(layer: Iterable[StoredTensor]) -> set[tuple[str, tuple[int, ...], str]]:
+    """Return the names of a layer's tensors, without its number, with their shapes and types."""
     return {(tensor.name.split(".", 2)[2], tensor.shape, tensor.dtype) for tensor in layer}
