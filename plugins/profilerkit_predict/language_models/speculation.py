@@ -117,7 +117,7 @@ def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> S
 def find_drafter(
     draft: Any, facts: ModelFacts, tokens: int, open_source: Callable[[Any], FactsSource]
 ) -> ModelFacts | None:
-    """Return the drafter as a model; None if it is not counted."""
+    """Return the drafter that ``draft`` names as a model, for contexts of so many tokens; None if it is not counted."""
     if draft is None:
         return None
     parameters = read_parameters(draft)
@@ -151,18 +151,18 @@ def _require_own_layer(facts: ModelFacts) -> ModelFacts:
 
 
 def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelFacts | None) -> Speculation | None:
-    """Return a speculation with the cost of the drafter, on the same devices.
+    """Return a speculation with the cost of the drafter, which shares the devices and the engine of the model.
 
-    If the model has layers that draft, they have its format, and each drafts one token of a step. Layers beyond the
-    number of drafted tokens are left out; if there are fewer layers than tokens, the layers take turns.
+    A drafter has its stored format, no adapters and no images. The model's own layers have the format of the model, and
+    each drafts one token of a step: layers beyond the drafted tokens are left out, and fewer layers take turns.
     """
     if speculation is None or drafter is None:
         return speculation
-    is_own = drafter is cost.facts.mtp_layer
-    weights = cost.weights if is_own else None
-    of_drafter = replace(cost, facts=drafter, weights=weights, adapters=None, inputs=())
-    count = min(cost.facts.mtp_layer_count, speculation.draft_tokens) if is_own else 1
-    return replace(speculation, drafter=of_drafter, drafters=count)
+    drafter_cost = replace(cost, facts=drafter, weights=None, adapters=None, inputs=())
+    if drafter is not cost.facts.mtp_layer:
+        return replace(speculation, drafter=drafter_cost)
+    layers = min(cost.facts.mtp_layer_count, speculation.draft_tokens)
+    return replace(speculation, drafter=replace(drafter_cost, weights=cost.weights), drafters=layers)
 
 
 def read_parameters(draft: Any) -> int | None:
