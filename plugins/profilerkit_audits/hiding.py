@@ -7,6 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,16 @@ _SECRETS = (
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), "<secret>"),
     (re.compile(r"(?i)\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)(?!<)[^\s,;&'\"]+"), r"\1<secret>"),
 )
+#: A word of a folder's name, and in Windows.
+_WORD, _WINDOWS_WORD = r"""[^\s/:'"<>|,;()\[\]{}]+""", r"""[^\s\\:'"<>|,;]+"""
 #: The folders of an absolute path. Spaces may be inside a name, unless what is before one looks like a file: "a.py in".
 _PATH = re.compile(
-    r"""
+    rf"""
     (?:(?<![\w./\\~-])|(?<=://)|(?<=:///))  # alone, behind a loader (hf:/home), or in a URL without a host
     (?:
-        /(?:(?![^\s/]*\.[a-z]\w*\ )[^\s/:'"<>|,;()\[\]{}]+(?:\ [^\s/:'"<>|,;()\[\]{}]+)*/)+  # of two parts at the least
-      | /(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)  # or a usual folder at the top
-      | [A-Za-z]:\\(?:(?![^\s\\]*\.[a-z]\w*\ )[^\s\\:'"<>|,;]+(?:\ [^\s\\:'"<>|,;]+)*\\)*  # or of Windows
+        /(?:(?![^\s/]*\.[a-z]\w*\ ){_WORD}(?:\ {_WORD})*/)+  # "/folder/a folder/": a file of at least two parts
+      | /(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)  # "/" before a usual folder at the top
+      | [A-Za-z]:\\(?:(?![^\s\\]*\.[a-z]\w*\ ){_WINDOWS_WORD}(?:\ {_WINDOWS_WORD})*\\)*  # "C:\\a folder\\"
     )
     """,
     re.VERBOSE,
@@ -79,8 +82,6 @@ def hide_text(text: str) -> str:
     >>> hide_text("postgresql://me:pw@db/x, token=abc, C:\\Users\\me\\net.py:12, 3 FLOPs/s, and/or")
     'postgresql://<secret>@db/x, token=<secret>, …/net.py:12, 3 FLOPs/s, and/or'
     """
-    if not text:
-        return text
     for secret in _read_secrets():
         text = text.replace(secret, "<secret>")
     for pattern, replacement in _SECRETS:
@@ -92,7 +93,7 @@ def hide_text(text: str) -> str:
 
 def _is_path(folders: re.Match[str]) -> bool:
     """Return whether folders in a text are of a file system, and no name in a graph, such as ``/layer1/conv1/Conv``."""
-    top = folders[0].split("/")[1] if folders[0].startswith("/") else ""
+    top = folders[0].split("/")[1] if folders[0].startswith("/") else ""  # "": of Windows, or before a usual folder
     if not top or top in (*_USUAL_TOP_FOLDERS, *(entry.name for entry in Path("/").iterdir())):
         return True
     return _OPERATOR.match(folders.string, folders.end()) is None
@@ -109,9 +110,7 @@ def _read_secrets() -> tuple[str, ...]:
 def _compile_names() -> re.Pattern[str] | None:
     """Return a pattern of the names of this user and this host, as whole words; None if no name is to be hidden."""
     names = {socket.gethostname(), Path.home().name}
-    try:
+    with suppress(OSError, KeyError, ImportError):  # a user without a name
         names.add(getpass.getuser())
-    except (OSError, KeyError, ImportError):  # a user without a name
-        names.discard("")
     hiding = [name for name in names if len(name) >= 3 and name.lower() not in (*_COMMON_NAMES, "localhost")]
     return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in hiding)) if hiding else None
