@@ -37,14 +37,11 @@ __all__ = ["EMPTY", "Origins"]
 
 #: Operators that make memory, and write nothing to it.
 EMPTY = frozenset(
-    {
-        find_operator("aten.empty.memory_format"),
-        find_operator("aten.empty_like.default"),
-        find_operator("aten.empty_strided.default"),
-        find_operator("aten.empty_permuted.default"),
-        find_operator("aten.new_empty.default"),
-        find_operator("aten.new_empty_strided.default"),
-    }
+    find_operator(f"aten.{name}")
+    for name in (
+        *("empty.memory_format", "empty_like.default", "empty_strided.default", "empty_permuted.default"),
+        *("new_empty.default", "new_empty_strided.default"),
+    )
 )
 #: Tensors of these types hand no question of ours to code of the user's.
 _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
@@ -53,13 +50,13 @@ _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 class Origins:
     """Finds tensors that reach operators and results of a pass although no recorded operator made them.
 
+    A tensor in memory that the recorder does not know goes to `untracked`. Known memory has a suspicion once it was
+    made empty or left torch: `check` reads it before an operator, and `renew` notes afterwards what was written.
+
     Args:
         live: The storages that are alive, of which the recorder knows the origin.
         stands_in: Whether a tensor has no values of its own; None in a real run, where all have values.
         report: Called once for each tensor of unknown origin.
-
-    Attributes:
-        untracked: Judges the tensors whose storage the recorder does not know.
     """
 
     def __init__(
@@ -76,9 +73,7 @@ class Origins:
 
     def note_empty(self, tensor: torch.Tensor) -> None:
         """Note memory that nothing has written to."""
-        entry = self._live.by_storage.get(find_key(tensor))
-        if entry is not None:
-            entry.suspicion = Suspicion()
+        self._suspect(tensor, Suspicion())
 
     def expose(self, tensor: torch.Tensor, values: torch.Tensor, *, copied: bool = False) -> None:
         """Note that a tensor's numbers leave torch, and the memory that they are in too unless they are copied.
@@ -113,9 +108,13 @@ class Origins:
         with unseen_by_functions():
             for tensor in _list_tensors(results):
                 self._live.add(tensor)
-                entry = self._live.by_storage.get(find_key(tensor))
-                if entry is not None:
-                    entry.suspicion = None
+                self._suspect(tensor, None)
+
+    def _suspect(self, tensor: torch.Tensor, suspicion: Suspicion | None) -> None:
+        """Have the memory of a tensor be of unknown content, or known where the suspicion is None."""
+        entry = self._live.by_storage.get(find_key(tensor))
+        if entry is not None:
+            entry.suspicion = suspicion
 
     # Tensors that operators and callers read --------------------------------------------------------------------------
 
