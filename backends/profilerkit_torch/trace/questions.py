@@ -92,31 +92,30 @@ class Questions(PassMode):
         self._guard = guard
         #: Whether the model has the memory of a tensor, which it may free by ``storage.resize_(0)``.
         self._has_given_memory = False
-        # No function has two handlers: the order of these tables does not matter.
-        self._handlers: dict[Any, Handler] = {
+        self._handlers: dict[Any, Handler] = self._list_handlers()
+
+    def _list_handlers(self) -> dict[Any, Handler]:
+        """Return the handlers of this kind of pass, by the function that is called: no function has two."""
+        handlers: dict[Any, Handler] = {
             **dict.fromkeys(_MAKERS, self._make_empty),
             _TENSOR.new: self._make_new,
-            **self._list_value_handlers(),
-        }
-        if recorder.stands_in:  # a real run makes such tensors with their values
-            self._handlers |= dict.fromkeys((_TENSOR.__getitem__, _TENSOR.__setitem__), self._index)
-        if recorder.on_meta:  # other stand-ins have the device of a run
-            self._handlers |= self._devices.list_handlers()
-        if recorder.below_autograd:  # no tensor has a graph there, and none is a view
-            self._handlers |= {**dict.fromkeys(VIEW_QUESTIONS, self._refuse_view), make_dual: self._refuse_dual}
-
-    def _list_value_handlers(self) -> dict[Any, Handler]:
-        """Return the handlers of calls about values, by the function that is called: on stand-ins, or in a real run."""
-        if not self._recorder.stands_in:
-            leaving = (*_READERS, *_GIVERS, _TENSOR.__cuda_array_interface__.__get__)
-            return {**dict.fromkeys(leaving, self._leave), **dict.fromkeys(_LOOPS, self._call_on_elements)}
-        return {
-            **dict.fromkeys(_READERS, self._read),
-            **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), self._format),
-            **dict.fromkeys((*_GIVERS, *_PLACES), self._give_memory),
-            _TENSOR.storage_type: self._devices.note_unknown,
             **dict.fromkeys(_LOOPS, self._call_on_elements),
         }
+        if self._recorder.stands_in:
+            handlers |= {
+                **dict.fromkeys((_TENSOR.__getitem__, _TENSOR.__setitem__), self._index),
+                **dict.fromkeys(_READERS, self._read),
+                **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), self._format),
+                **dict.fromkeys((*_GIVERS, *_PLACES), self._give_memory),
+                _TENSOR.storage_type: self._devices.note_unknown,
+            }
+        else:  # every tensor has values and answers
+            handlers |= dict.fromkeys((*_READERS, *_GIVERS, _TENSOR.__cuda_array_interface__.__get__), self._leave)
+        if self._recorder.on_meta:  # other stand-ins have the device of a run
+            handlers |= self._devices.list_handlers()
+        if self._recorder.below_autograd:  # no tensor has a graph there, and none is a view
+            handlers |= {**dict.fromkeys(VIEW_QUESTIONS, self._refuse_view), make_dual: self._refuse_dual}
+        return handlers
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Handle a question; run any other call, on the meta device where it names the device of a run.
