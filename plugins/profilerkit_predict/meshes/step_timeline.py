@@ -135,7 +135,7 @@ def predict_step_timeline(
 def _find_seconds(tasks: Sequence[Task], work: Prediction, links: Links, dtype: str | None) -> list[float]:
     """Return the seconds of each task; tasks of work share the seconds of all work, in proportion to their bounds."""
     bounds = [_find_bound(task, work.device, dtype) if task.operators else 0.0 for task in tasks]
-    scale = work.seconds / (sum(bounds) or 1.0)
+    scale = work.seconds / (sum(bounds) or 1.0)  # without any work there is nothing to scale
     return [
         bound * scale if task.collective is None else links.find_seconds(task.collective)
         for task, bound in zip(tasks, bounds, strict=True)
@@ -151,12 +151,13 @@ def _find_bound(task: Task, target: DeviceInfo, dtype: str | None) -> float:
 
 def schedule(tasks: Sequence[Task], seconds: Sequence[float]) -> list[Slice]:
     """Return when each task runs, and when the work waits for collectives: before it goes on, and at the end."""
-    ends: list[float] = []
+    ends: list[float] = []  # when each task so far ends, by its number
     free = {"work": 0.0, "collectives": 0.0}  # when each lane has nothing more to do
     slices = []
     for task, takes in zip(tasks, seconds, strict=True):
         lane = "work" if task.collective is None else "collectives"
-        start, latest = free[lane], max(task.after, key=ends.__getitem__, default=None)
+        start = free[lane]
+        latest = max(task.after, key=ends.__getitem__, default=None)  # of the tasks that it waits for, the last to end
         if latest is not None and ends[latest] > start:
             if lane == "work":
                 slices.append(Slice("waiting", tasks[latest], start, ends[latest] - start))
