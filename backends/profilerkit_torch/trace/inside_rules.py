@@ -100,7 +100,12 @@ def _count_in_margin_gradient(device: torch.device | None, gradient: Any, x: tor
 def _count_in_reduced_loss(
     device: torch.device | None, x: Any, target: Any, reduction: int = 1, *_: Any, **__: Any
 ) -> int:
-    return count_stored_bytes(x) if reduction else 0  # the loss of each element
+    return _count_difference(device, x, target) if reduction else 0  # the loss of each element
+
+
+def _count_difference(device: torch.device | None, a: torch.Tensor, b: torch.Tensor, *_: Any) -> int:
+    """Return the bytes of a number for each pair of elements."""
+    return torch.broadcast_shapes(a.shape, b.shape).numel() * torch.result_type(a, b).itemsize
 
 
 def _count_in_log_sum(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
@@ -111,9 +116,14 @@ def _count_in_log_sum(device: torch.device | None, x: torch.Tensor, dimensions: 
 
 
 def _count_in_distances(device: torch.device | None, a: torch.Tensor, b: torch.Tensor, *_: Any) -> int:
-    """Return the bytes of both sets of points with two further coordinates: their product is the squared distances."""
-    rows = a.shape[:-1].numel() + b.shape[:-1].numel()
-    return rows * (a.shape[-1] + 2) * a.element_size()
+    """Return the bytes of both sets of points with two further coordinates: their product is the squared distances.
+
+    Before there is a second set or a distance, the first set is joined of -2 of it, and of two numbers for each point.
+    """
+    first, second, size = a.shape[:-1].numel(), b.shape[:-1].numel(), a.shape[-1]
+    joining_the_first = first * size + 2 * (first + second) + first * (size + 2)
+    distances = first * b.shape[-2]
+    return max((first + second) * (size + 2), joining_the_first - distances) * a.element_size()
 
 
 def _count_in_bilinear(device: torch.device | None, a: Any, weight: Any, b: Any, *_: Any) -> int:
@@ -267,6 +277,7 @@ _OPERATORS: dict[Callable[..., int], Sequence[str]] = {
     _count_in_margin_gradient: ["soft_margin_loss_backward.default"],
     _count_in_reduced_loss: ["huber_loss.default", "mse_loss.default", "smooth_l1_loss.default"],
     _count_in_log_sum: ["logsumexp.default"],
+    _count_difference: ["dist.default"],
     _count_in_distances: ["_euclidean_dist.default"],
     _count_in_bilinear: ["_trilinear.default"],
     _count_in_layer_norm: ["layer_norm.default"],
@@ -275,7 +286,7 @@ _OPERATORS: dict[Callable[..., int], Sequence[str]] = {
     _count_in_rms_norm: ["rms_norm.default"],
     _count_in_kthvalue: ["kthvalue.default"],
     _count_in_nonzero_count: ["count_nonzero.default", "count_nonzero.dim_IntList"],
-    _count_as_input: ["argsort.default", "argsort.stable", "dist.default", "median.default", "nanmedian.default"],
+    _count_as_input: ["argsort.default", "argsort.stable", "median.default", "nanmedian.default"],
     _count_in_complex_abs: ["abs.default"],
     _count_in_sum: ["sum.dim_IntList"],
     _count_in_mean: ["mean.default", "mean.dim"],

@@ -341,6 +341,8 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: F.max_pool3d(x, 2), [(2, 3, 10, 10, 10)], 6000 * 4 + 750 * (4 + 8)),
         # More than 25 points: 40 and 30 of 8 coordinates, which become 10.
         (torch.cdist, [(3, 40, 8), (3, 30, 8)], 4 * 3 * (70 * 8 + 70 * 10 + 40 * 30)),
+        # Far more in the first set: -2 of it, two numbers of each point, and these joined.
+        (torch.cdist, [(256, 512), (26, 512)], 4 * (282 * 512 + 256 * 512 + 2 * 282 + 256 * 514)),
         # Numbers of 4 bytes, then narrower ones, their copies in 4 bytes, and the output; a condition is not copied.
         (lambda x: x.half() + x, [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
         (lambda x: x.clone().add_(x.half()), [(100, 40)], 4000 * (4 + 4 + 2 + 4)),
@@ -353,6 +355,7 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         # A copy to sort and its indices; the differences; the sorted numbers, whose indices are the output.
         (lambda x: x.kthvalue(3, 0), [(100, 40)], 4000 * 4 + 4000 * 12 + 40 * 12),
         (torch.dist, [(100, 40), (40,)], 4 * (4000 + 40 + 4000 + 1)),
+        (torch.dist, [(40,), (100, 40)], 4 * (4000 + 40 + 4000 + 1)),
         (torch.median, [(100, 40)], 4 * (4000 + 4000 + 1)),
         (lambda x: x.argsort(), [(1000, 2)], 2000 * (4 + 8 + 4)),
         # Booleans, and these as integers.
