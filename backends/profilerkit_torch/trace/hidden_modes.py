@@ -40,12 +40,8 @@ class PassMode(TorchFunctionMode):
 @contextmanager
 def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Have names of torch and of these namespaces answer as in a run, except for tensors of a fake mode."""
-    replaced = [
-        (space, name, value, _REPLACEMENTS[id(value)])
-        for space in (*_TORCH_NAMESPACES, *namespaces)
-        for name, value in list(space.items())  # another thread may add a name
-        if id(value) in _REPLACEMENTS
-    ]
+    places = (*_IN_TORCH, *_find_places(namespaces))
+    replaced = [place for place in places if place[0].get(place[1]) is place[2]]  # a pass around this one replaces some
     modes = [*_fake_modes]
 
     def restore() -> None:
@@ -59,6 +55,16 @@ def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> I
         for space, name, _, replacement in replaced:
             space[name] = replacement
         yield
+
+
+def _find_places(namespaces: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str, Any, Any]]:
+    """Return where namespaces have an original: the namespace and the name, the original, and its replacement."""
+    return [
+        (space, name, value, _REPLACEMENTS[id(value)])
+        for space in namespaces
+        for name, value in list(space.items())  # another thread may add a name
+        if id(value) in _REPLACEMENTS
+    ]
 
 
 def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str, Any]]:
@@ -145,4 +151,4 @@ _REPLACEMENTS: dict[int, Any] = {
     id(FakeTensor): _FakeTensor,
 }
 #: Where others find the originals in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_TORCH_NAMESPACES = (vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)
+_IN_TORCH = _find_places((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE))
