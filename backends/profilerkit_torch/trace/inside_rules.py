@@ -105,7 +105,7 @@ def _count_in_reduced_loss(
 
 def _count_difference(device: torch.device | None, a: torch.Tensor, b: torch.Tensor, *_: Any) -> int:
     """Return the bytes of a number for each pair of elements."""
-    return torch.broadcast_shapes(a.shape, b.shape).numel() * torch.result_type(a, b).itemsize
+    return int(torch.broadcast_shapes(a.shape, b.shape).numel() * torch.result_type(a, b).itemsize)
 
 
 def _count_in_log_sum(device: torch.device | None, x: torch.Tensor, dimensions: Sequence[int], *_: Any) -> int:
