@@ -184,7 +184,7 @@ def complete_models(context: click.Context, parameter: click.Parameter, incomple
             names = [name for name in _list_names(loaders, library) if name.startswith(incomplete)]
             return list(map(CompletionItem, names[:_MOST]))
     libraries = [CompletionItem(f"{loader.name}:") for loader in loaders if loader.name.startswith(library)]
-    return [*libraries, CompletionItem(incomplete, type="file")]
+    return [_complete_files(incomplete), *libraries]
 
 
 def _list_names(loaders: Iterable[LoaderInfo], library: str) -> Iterator[str]:
@@ -201,4 +201,9 @@ def complete_devices(context: click.Context, parameter: click.Parameter, incompl
 
     with results_alone():
         names = [name for name in device_names() if name.startswith(incomplete)]
-    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+    return [_complete_files(incomplete), *map(CompletionItem, names)]
+
+
+def _complete_files(incomplete: str) -> CompletionItem:
+    """Return the item for the files that begin so. It stands first: click's script for bash drops what is before it."""
+    return CompletionItem(incomplete, type="file")

@@ -40,8 +40,11 @@ class PassMode(TorchFunctionMode):
 @contextmanager
 def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Have names of torch and of these namespaces answer as in a run, except for tensors of a fake mode."""
-    places = (*_IN_TORCH, *_find_places(namespaces))
-    replaced = [place for place in places if place[0].get(place[1]) is place[2]]  # a pass around this one replaces some
+    replaced = [
+        (space, name, original, replacement)
+        for space, name, original, replacement in (*_IN_TORCH, *_find_originals(namespaces))
+        if space.get(name) is original  # a pass around this one has replaced it
+    ]
     modes = [*_fake_modes]
 
     def restore() -> None:
@@ -57,7 +60,7 @@ def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> I
         yield
 
 
-def _find_places(namespaces: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str, Any, Any]]:
+def _find_originals(namespaces: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str, Any, Any]]:
     """Return where namespaces have an original: the namespace and the name, the original, and its replacement."""
     return [
         (space, name, value, _REPLACEMENTS[id(value)])
@@ -151,4 +154,4 @@ _REPLACEMENTS: dict[int, Any] = {
     id(FakeTensor): _FakeTensor,
 }
 #: Where others find the originals in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_IN_TORCH = _find_places((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE))
+_IN_TORCH = _find_originals((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE))

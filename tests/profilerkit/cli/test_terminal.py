@@ -130,3 +130,14 @@ def test_in_a_terminal(slow_file: str, tmp_path: Path) -> None:
 def test_completion_is_offered_for_a_shell() -> None:
     done = run_program([script()], variables={"_PROFILERKIT_COMPLETE": "bash_source"})
     assert "_profilerkit_completion" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "offered"), [(["profile", "ker"], "keras:"), (["profile", "net.py:Net", "--on", "h100-s"], "h100-sxm")]
+)
+def test_bash_offers_names_where_files_can_stand_too(words: list[str], offered: str) -> None:
+    source = run_program([script()], variables={"_PROFILERKIT_COMPLETE": "bash_source"}).stdout
+    asked = f"COMP_WORDS=({script()} {' '.join(words)}); COMP_CWORD={len(words)}; compopt() {{ :; }}"
+    shown = f'{source}\n{asked}\n_profilerkit_completion {script()}; echo "${{COMPREPLY[@]}}"'
+    assert run_program(["bash", "-c", shown]).stdout.split() == [offered]
