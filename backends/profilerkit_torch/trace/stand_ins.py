@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
@@ -124,8 +124,9 @@ class MetaStandIns(StandIns):
     def __init__(self, *, keep_views: bool) -> None:
         super().__init__()
         self._keep_views = keep_views
-        #: By the storages of inputs, the storages of what stands in for them, which is freed after the pass.
-        self._storages: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        #: By the storages of inputs, the storages of what stands in for them, which is freed after the pass. No weak
+        #: dictionary: an interrupt that Python raised in its callback would be lost.
+        self._storages: dict[int, weakref.ref[Any]] = {}
 
     def replace_input(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a meta tensor for one of floats that is neither sparse nor nested, any other tensor as it is."""
@@ -141,8 +142,9 @@ class MetaStandIns(StandIns):
 
     def _share_storage(self, stand_in: torch.Tensor, tensor: torch.Tensor) -> None:
         """Put a stand-in where its tensor is, into one storage with those for other inputs in the tensor's storage."""
-        whole = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=_META)
-        storage = self._storages.setdefault(storage_key(tensor), whole)
+        known = self._storages.get(storage_key(tensor), lambda: None)()
+        storage = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=_META) if known is None else known
+        self._storages[storage_key(tensor)] = weakref.ref(storage)
         with torch.no_grad():
             stand_in.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
 

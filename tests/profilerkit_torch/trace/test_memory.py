@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -203,3 +204,20 @@ def test_memory_that_the_model_frees_itself_is_alive_no_more(freed: bool, activa
     inputs = ModelInputs(ones(1000))
     assert BACKEND.trace(Call(run), inputs).memory.peak_bytes() == activations * 4000
     assert BACKEND.measure_memory(Call(run), inputs) == pytest.approx(activations * 4000, abs=64)
+
+
+def test_no_weak_dictionary_runs_code_where_tensors_of_a_pass_die() -> None:
+    """Python drops an interrupt that is raised in the callback of a weak reference."""
+    called = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and "weakref" in frame.f_code.co_filename:
+            called.append(frame.f_code.co_name)
+
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), torch.randn(3, 4)
+    sys.setprofile(note)
+    try:
+        BACKEND.trace(model, ModelInputs(x))
+    finally:
+        sys.setprofile(None)
+    assert {"remove", "_remove"}.isdisjoint(called)
