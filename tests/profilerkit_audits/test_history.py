@@ -252,6 +252,19 @@ def test_what_runs_nothing_takes_no_option_of_running(
     assert (code, f"{shown[0]} runs nothing; leave out {option[0]}" in err) == (2, True)
 
 
+def test_options_of_pyproject_are_for_the_calls_that_have_them(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.profilerkit.audit]\nengine = 'local'\nbudget = 'budgets.toml'\n")
+    monkeypatch.chdir(tmp_path)
+    where = ("--store", str(tmp_path / "runs.db"))
+    code, _, err = command(capsys, "audit", "--diff", "last~1", "last", *where)
+    assert (code, err) == (0, "")
+    (tmp_path / "plan.toml").write_text("[[models]]\nmodel = 'none.py:none'\ninput_shape = [1]\n")
+    _, _, err = command(capsys, "audit", str(tmp_path / "plan.toml"), "--dry-run", *where)
+    assert "--budget" not in err
+
+
 def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--store", str(tmp_path / "runs.db"))
     code, out, _ = command(capsys, "history", "net.py:f", "--metric", "macs", *where, "--format", "json")

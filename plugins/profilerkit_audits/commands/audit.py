@@ -111,21 +111,27 @@ class _Output(NamedTuple):
 
 def _require_own_options(diff: tuple[str, str] | None, check: str | None, budget: str | None, form: str) -> None:
     """Raise `click.UsageError` for an option or a form that a run, --diff or --check does not have."""
-    if diff and (check is not None or budget is not None):
+    has_budget = budget is not None and _is_typed("budget")
+    if diff and (check is not None or has_budget):
         raise click.UsageError("give --diff, or --check with its --budget")
     if not diff and check is None:
         if form not in _ROW_FORMS:
             raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
-        if budget is not None:
+        if has_budget:
             raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
         return
     option, forms = ("--diff", _DIFF_FORMS) if diff else ("--check", _CHECK_FORMS)
-    context = click.get_current_context()
     for name in _OF_RUNNING:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if _is_typed(name):
             raise click.UsageError(f"{option} runs nothing; leave out --{name.replace('_', '-')}")
     if form not in forms:
         raise click.BadParameter(f"{form!r}: with {option} there are {', '.join(forms)}", param_hint="--format")
+
+
+def _is_typed(name: str) -> bool:
+    """Return whether an option stands in the call; one of pyproject.toml is for the calls that have it."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
