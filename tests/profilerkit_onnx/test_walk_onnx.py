@@ -582,6 +582,20 @@ def test_weights_in_attributes_make_a_lower_bound() -> None:
         assert missing in str(report.status(key).missing)
 
 
+def test_weights_in_attributes_of_a_function_that_alone_imports_them_are_said() -> None:
+    node = helper.make_node(
+        "LinearRegressor", ["a"], ["b"], domain="ai.onnx.ml", coefficients=[1.0, 2.0, 3.0], intercepts=[0.0]
+    )
+    imports = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 20)]
+    model = make_model([helper.make_node("F", ["x"], ["y"], domain="own")], {"x": X}, {})
+    model.functions.append(helper.make_function("own", "F", ["a"], ["b"], [node], imports))
+    del model.opset_import[:]
+    model.opset_import.extend([helper.make_opsetid("", 20), helper.make_opsetid("own", 1)])
+    status = profile(model, metrics=["total_params"], static=True).status("total_params")
+    assert status.value is None
+    assert "the weights that LinearRegressor has in attributes" in str(status.missing)
+
+
 @pytest.mark.parametrize(
     ("op", "settings", "dtype"),
     [

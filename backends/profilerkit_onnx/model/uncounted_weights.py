@@ -45,7 +45,7 @@ def describe_uncounted(model: ModelProto, constants: Sequence[Constant], weights
 
 def _list_learned(model: ModelProto) -> Iterator[str]:
     """Yield the operators that have weights in their attributes."""
-    domains = {entry.domain for entry in model.opset_import}
+    domains = {entry.domain for part in (model, *model.functions) for entry in part.opset_import}
     for node in list_nodes(model) if _LEARNED in domains else ():
         if node.domain == _LEARNED and any(entry.floats or entry.HasField("t") for entry in node.attribute):
             yield node.op_type

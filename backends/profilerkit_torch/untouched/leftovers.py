@@ -8,6 +8,7 @@ before the pass. If none is alive, which is nearly always so, it searches nothin
 from __future__ import annotations
 
 import gc
+from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -193,14 +194,17 @@ def _find_namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
 
 
 def _remove(container: Any, unwanted: Container[int]) -> None:
-    """Take the values with these ids out of a container, which stays the same object."""
-    if isinstance(container, dict):
-        for key in [key for key, value in container.items() if id(value) in unwanted]:
-            dict.pop(container, key)  # not the method of a subclass
-    elif isinstance(container, set):
-        for value in [value for value in container if id(value) in unwanted]:
-            container.discard(value)
+    """Take the keys and values with these ids out of a container, which stays the same object.
+
+    It is changed by the methods of the built-in class: a subclass may have its own.
+    """
+    kind: Any = next(kind for kind in (OrderedDict, dict, set, list, deque) if isinstance(container, kind))
+    if issubclass(kind, dict):
+        for key in [key for key, value in container.items() if id(key) in unwanted or id(value) in unwanted]:
+            kind.__delitem__(container, key)
+    elif kind is set:
+        set.difference_update(container, [value for value in container if id(value) in unwanted])
     else:
         kept = [value for value in container if id(value) not in unwanted]
-        container.clear()
-        container.extend(kept)
+        kind.clear(container)
+        kind.extend(container, kept)

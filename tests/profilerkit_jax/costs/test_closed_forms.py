@@ -18,6 +18,7 @@ from jax import lax
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.costs.registry import OPERATORS, PrimitiveCall, Shape, Shapes
 
 S = jax.ShapeDtypeStruct
 X, SQUARE, TALL = S((3, 4), "float32"), S((5, 5), "float32"), S((6, 4), "float32")
@@ -328,6 +329,22 @@ def test_attention_costs_its_products_scale_and_softmax() -> None:
     trace = trace_function(jax.nn.dot_product_attention, query, pair, pair)
     assert trace.macs == 2 * scores * 8
     assert trace.flops == 2 * trace.macs + scores * (1 + 5)
+
+
+@pytest.mark.parametrize("is_paged", [False, True])
+def test_attention_of_cudnn_reads_all_pages_of_the_keys(is_paged: bool) -> None:
+    """2 sequences of 16 queries and 64 keys, which lie in 8 pages of 8, with 4 heads of 32."""
+    keys, table = ((16, 8, 4, 32), (2, 1, 8, 1)) if is_paged else ((2, 64, 4, 32), (0,))
+    shapes = [(2, 16, 4, 32), keys, keys, (0,), (2,), (2,), (0,), (0,), table, table]
+    call = PrimitiveCall(
+        "dot_product_attention_fwd",
+        inputs=Shapes([Shape(shape) for shape in shapes]),
+        outputs=Shapes([Shape((2, 16, 4, 32))]),
+        params={"layout": 0, "variadic_args": (False, False)},
+    )
+    cost = OPERATORS.cost(call)
+    assert cost is not None
+    assert cost.macs == 2 * (2 * 4 * 16 * 64) * 32
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import threading
 import traceback
 import types
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
@@ -548,3 +548,59 @@ def test_another_thread_that_calls_the_model_meanwhile_is_warned_of() -> None:
         trace_model(model)
     join(other)
     assert not model(X).is_meta
+
+
+class ListOfItsOwn(list[Any]):
+    """A list whose methods are not those of a list."""
+
+    def clear(self, why: str) -> None:  # type: ignore[override]
+        raise AssertionError(why)
+
+    extend = clear  # type: ignore[assignment]
+
+
+def fill_dict(container: Any, y: torch.Tensor) -> None:
+    container[str(y.device)] = y
+
+
+def fill_key(container: Any, y: torch.Tensor) -> None:
+    container[y] = 1
+
+
+def fill_list(container: Any, y: torch.Tensor) -> None:
+    container.append(y)
+
+
+def fill_set(container: Any, y: torch.Tensor) -> None:
+    container.add(y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill"),
+    [
+        (OrderedDict, fill_dict),
+        (dict, fill_dict),
+        (OrderedDict, fill_key),
+        (ListOfItsOwn, fill_list),
+        (deque, fill_list),
+        (set, fill_set),
+    ],
+)
+def test_a_long_container_of_any_kind_is_whole_when_the_tensors_of_a_pass_are_taken_away(kind: Any, fill: Any) -> None:
+    """What is too long to be noted before a pass is searched for after it."""
+    container = kind((number, number) for number in range(1001)) if issubclass(kind, dict) else kind(range(1001))
+    before = list(container)
+
+    def keep(model: nn.Module, x: torch.Tensor) -> Any:
+        y = model(x)
+        fill(container, y)
+        return y
+
+    linear = nn.Linear(4, 2)
+    trace = BACKEND.trace(linear, ModelInputs(X).given_to(keep))
+    assert trace.macs == 16
+    assert list(container) == before
+    assert len(container) == 1001
+    if isinstance(container, dict):
+        container["more"] = 1
+        assert list(container) == [*before, "more"]
