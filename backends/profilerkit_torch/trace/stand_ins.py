@@ -142,9 +142,10 @@ class MetaStandIns(StandIns):
 
     def _share_storage(self, stand_in: torch.Tensor, tensor: torch.Tensor) -> None:
         """Put a stand-in where its tensor is, into one storage with those for other inputs in the tensor's storage."""
-        known = self._storages.get(storage_key(tensor), lambda: None)()
-        storage = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=_META) if known is None else known
-        self._storages[storage_key(tensor)] = weakref.ref(storage)
+        storage = self._storages.get(storage_key(tensor), lambda: None)()
+        if storage is None:
+            storage = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=_META)
+            self._storages[storage_key(tensor)] = weakref.ref(storage)
         with torch.no_grad():
             stand_in.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
 
