@@ -8,7 +8,6 @@ before the pass. If none is alive, which is nearly always so, it searches nothin
 from __future__ import annotations
 
 import gc
-from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +18,8 @@ import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.containers import CONTAINERS
+from profilerkit.process.containers import CONTAINERS, refill
+from profilerkit.process.object_facts import copy_content
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.tensors import TensorBase
@@ -196,15 +196,12 @@ def _find_namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
 def _remove(container: Any, unwanted: Container[int]) -> None:
     """Take the keys and values with these ids out of a container, which stays the same object.
 
-    It is changed by the methods of the built-in class: a subclass may have its own.
+    A dict loses these keys and is not refilled: another thread may add a key meanwhile.
     """
-    kind: Any = next(kind for kind in (OrderedDict, dict, set, list, deque) if isinstance(container, kind))
-    if issubclass(kind, dict):
-        for key in [key for key, value in container.items() if id(key) in unwanted or id(value) in unwanted]:
+    content = copy_content(container)
+    if isinstance(content, dict):
+        kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))  # a subclass may refuse
+        for key in [key for key, value in content.items() if id(key) in unwanted or id(value) in unwanted]:
             kind.__delitem__(container, key)
-    elif kind is set:
-        set.difference_update(container, [value for value in container if id(value) in unwanted])
     else:
-        kept = [value for value in container if id(value) not in unwanted]
-        kind.clear(container)
-        kind.extend(container, kept)
+        refill(container, [value for value in content if id(value) not in unwanted])
