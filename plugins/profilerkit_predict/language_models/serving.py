@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -28,7 +29,8 @@ class Serving:
         decode_tokens_per_second: Tokens of all sequences in a second of decoding.
         tokens_per_second: New tokens of all sequences over the whole time.
         cache_bytes: Bytes of the paged cache at the end.
-        draft: The step that drafts one token for each sequence, with the longest cache; None if it is not counted.
+        draft: The step that drafts one token for each sequence, with the longest cache; of several stages for each
+            sequence that is in the last one. None if it is not counted.
         burst: The first tokens of the prompts, run in order in passes of at most so many tokens; None if not known.
         arrivals: The waits of requests at a rate; None without a rate, or if a figure of the device is not known.
         first_token: Seconds of the prefill between two ends; None if not even the bound is known.
@@ -133,7 +135,8 @@ class _Decoding(NamedTuple):
             cached = self.prompt + index
             drafted = self.speculation.count_drafted(cached, self.cost.facts.sizes.longest_context)
             check = self.cost(self.batch, 1 + drafted, cached, 1 + drafted)
-            yield _Cycle(check, self.speculation.draft(self.batch, cached) if drafted else None, drafted)
+            group = math.ceil(self.batch / self.cost.layout.pipeline)  # the sequences that the last stage has at once
+            yield _Cycle(check, self.speculation.draft(group, cached) if drafted else None, drafted)
 
     def average_seconds(self, cycles: Iterable[_Cycle]) -> float | None:
         """Return the mean seconds of a token; None if one is not known, or for no step.

@@ -76,21 +76,17 @@ class Speculation:
     def list_stage_bytes(self, context: int, batch: int, layout: Layout) -> list[float]:
         """Return the bytes of all drafters on a device in each stage of a pipeline: weights and cache.
 
-        A drafter of fewer layers than stages is in the last stage whole, with a copy of the model's table, which is in
-        the first stage.
+        Drafters are in the last stage whole, with a copy of the model's table, which is in the first stage.
         """
+        stages = [0.0] * layout.pipeline
         if self.drafter is None:
-            return [0.0] * layout.pipeline
-        layers = self.drafter.facts.sizes.layers
-        if layers is None or layers >= layout.pipeline:
-            return [self.drafters * sum(stage) for stage in self.drafter.list_stage_bytes(context, batch, layout)]
-        (whole,) = self.drafter.list_stage_bytes(context, batch, replace(layout, pipeline=1))
-        copied = sum(
-            count_stored_bytes(part, self.drafter.weights) / layout.tensor
-            for part in self.drafter.facts.weights
-            if part.is_shared and part.kind is WeightKind.EMBEDDING and layout.pipeline > 1
-        )
-        return [*[0.0] * (layout.pipeline - 1), self.drafters * sum(whole) + copied]
+            return stages
+        (of_one,) = self.drafter.list_stage_bytes(context, batch, replace(layout, pipeline=1))
+        stages[-1] = self.drafters * sum(of_one)
+        for part in self.drafter.facts.weights:
+            if part.is_shared and part.kind is WeightKind.EMBEDDING and layout.pipeline > 1:
+                stages[-1] += count_stored_bytes(part, self.drafter.weights) / layout.tensor
+        return stages
 
 
 #: Steps that check no drafted token, and make one each.
@@ -151,14 +147,16 @@ def _require_own_layer(facts: ModelFacts) -> ModelFacts:
 
 
 def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelFacts | None) -> Speculation | None:
-    """Return a speculation with the cost of the drafter, which shares the devices and the engine of the model.
+    """Return a speculation with the cost of the drafter, which shares the engine of the model, and its last stage.
 
-    A drafter has its stored format, no adapters and no images. The model's own layers have the format of the model, and
-    each drafts one token of a step: layers beyond the drafted tokens are left out, and fewer layers take turns.
+    vLLM too puts a drafter on the last stage whole, however many layers it has (``gpu_model_runner.py``). A drafter has
+    its stored format, no adapters and no images. The model's own layers have the format of the model, and each drafts
+    one token of a step: layers beyond the drafted tokens are left out, and fewer layers take turns.
     """
     if speculation is None or drafter is None:
         return speculation
-    drafter_cost = replace(cost, facts=drafter, weights=None, adapters=None, inputs=())
+    last_stage = replace(cost.layout, pipeline=1)
+    drafter_cost = replace(cost, facts=drafter, layout=last_stage, weights=None, adapters=None, inputs=())
     if drafter is not cost.facts.mtp_layer:
         return replace(speculation, drafter=drafter_cost)
     layers = min(cost.facts.mtp_layer_count, speculation.draft_tokens)

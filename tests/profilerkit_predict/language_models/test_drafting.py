@@ -25,6 +25,7 @@ from profilerkit_predict.language_models.speculation import (
     make_drafter,
     read_parameters,
 )
+from profilerkit_predict.language_models.steps import Resource
 
 COST: Any = StepCost(toy_facts(), DEVICE)
 #: A model that drafts: 100 elements of matrices instead of 1,000, 2 bytes a token in its cache.
@@ -103,18 +104,35 @@ def test_layers_of_its_own_take_turns() -> None:
         assert f"by Small, 1.3 k parameters and {layers - 1} more like it in turn" in " ".join(str(report).split())
 
 
-def test_a_drafter_of_one_layer_is_in_the_last_stage() -> None:
+@pytest.mark.parametrize("layers", [1, 8, None])
+def test_a_drafter_is_in_the_last_stage(layers: int | None) -> None:
     """With a head of its own of 200 bytes beside 200 of matrices, and a copy of the table of 400 of the first stage."""
     _, head, table = COST.facts.weights
     layer = replace(SMALL, weights=(*SMALL.weights, head, replace(table, is_shared=True)))
     own: Any = StepCost(
-        replace(COST.facts, mtp_layer=replace(layer, sizes=ModelSizes(4096, layers=1)), mtp_layer_count=1), DEVICE
+        replace(COST.facts, mtp_layer=replace(layer, sizes=ModelSizes(4096, layers=layers)), mtp_layer_count=1), DEVICE
     )
     for text, copied in (("tp1", 0), ("pp2", 400), ("pp4", 400), ("tp2,pp2", 200)):
         layout = read_layout(1, text)
         stages = speculate(own.facts.mtp_layer, cost=own).list_stage_bytes(32, 4, layout)
         assert stages[-1] == (200 + 200 + 4 * 32 * 2) / layout.tensor + copied, text
         assert sum(stages) == stages[-1]
+
+
+def test_the_last_stage_drafts_alone() -> None:
+    """Of eight sequences four at a time, and all prompts; nothing is sent to another stage.
+
+    A step reads 200 bytes of matrices and 2 bytes a cached token of each, and writes 2. The prompts of 100 tokens take
+    longest in products: 1,000 multiply-accumulates a token, 6 a pair of tokens, and 100 for the head.
+    """
+    cost: Any = replace(COST, layout=read_layout(1, "pp2"))
+    small = replace(SMALL, sizes=replace(SMALL.sizes, width=4, layers=4))
+    speculation = speculate(small, cost=cost)
+    row: Any = predict_serving(cost, 8, 100, 2, speculation)
+    assert row.draft.seconds == pytest.approx((200 + 4 * 2 * 100 + 4 * 2) / 1e9)
+    assert {term.resource for term in row.draft.terms} == {Resource.COMPUTE, Resource.MEMORY}
+    prompts = speculation.draft_prompts(8, 100, 0)
+    assert prompts.compute_seconds == pytest.approx(8 * (1000 * 100 + 6 * 5050 + 100) / 0.5e12)
 
 
 def test_experts_of_a_drafter_are_chosen_at_random_too() -> None:
