@@ -101,10 +101,13 @@ def place_tensors(tensors: Iterable[StoredTensor], layers: Mapping[str, bool]) -
 
 
 def _add_up(tensors: Iterable[StoredTensor]) -> PackedLayer:
-    """Return the bytes of the tensors of a layer, without biases."""
+    """Return the bytes of the tensors of a layer, without biases and GPTQ's ``g_idx``, which engines drop.
+
+    They keep it for weights that were quantized in the order of activations (``desc_act``) alone.
+    """
     sizes: Counter[str] = Counter()
     for tensor in tensors:
-        sizes[tensor.dtype] += 0 if tensor.name.endswith("bias") else tensor.bytes
+        sizes[tensor.dtype] += 0 if tensor.name.endswith(("bias", "g_idx")) else tensor.bytes
     return PackedLayer(sizes.total(), sizes.most_common(1)[0][0])
 
 

@@ -192,12 +192,16 @@ def test_a_head_is_converted_where_a_configuration_says_so(
 
 
 def test_a_layer_with_a_counter_is_not_packed() -> None:
-    """Four integers of 8 bits and a scale of 4 bytes are; a weight and the number of its batches are not."""
+    """Four integers of 8 bits and a scale of 4 bytes are; a weight and the number of its batches are not.
+
+    An engine keeps no ``g_idx`` of columns that are in their order.
+    """
     tensors = [
         StoredTensor("packed.weight", (4,), "int8", 0, 4),
         StoredTensor("packed.scale", (1,), "float32", 4, 4),
         StoredTensor("plain.weight", (4,), "bfloat16", 8, 8),
         StoredTensor("plain.num_batches_tracked", (), "int64", 16, 8),
+        StoredTensor("packed.g_idx", (4,), "int32", 24, 16),
     ]
     placed = place_tensors(tensors, {"packed": False, "plain": False})
     assert {path: layer.bytes for path, layer in placed.layers.items()} == {"packed": 8}
