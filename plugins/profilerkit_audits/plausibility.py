@@ -10,6 +10,7 @@ from profilerkit.count_text import format_count
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.times.measurement import Measurement
 from profilerkit.trace.bounds import WORK
+from profilerkit.trace.families import find_family
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
@@ -24,13 +25,16 @@ LOW_PRECISION = 16
 #: FLOPs that no accelerator of today exceeds in a second at any precision.
 ACCELERATOR_FLOPS = 5e16
 
+#: How the families of layers end that have parameters and no products.
+_WITHOUT_PRODUCTS = ("norm", "normalization", "prelu", "embedding")
+
 
 def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
     """Return why values of a report are not plausible, a sentence each; no sentence if all values are plausible.
 
     A zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a throughput
-    without a batch size are not plausible. A model without parameters may have no MACs and FLOPs. ``device`` and
-    ``dtype`` were stated for the timed run, or are None: if the report does not show the device or the dtype either,
+    without a batch size are not plausible. A model without products may have no MACs. ``device`` and ``dtype`` were
+    stated for the timed run, or are None: if the report does not show the device or the dtype either,
     the higher ceiling counts.
     """
     flags = [*_flag_zeros(report), *_flag_speed(report, device, dtype)]
@@ -40,20 +44,31 @@ def find_flags(report: Report, device: str | None = None, dtype: str | None = No
 
 
 def _flag_zeros(report: Report) -> Iterator[str]:
-    """Yield the counts and the times that are zero: a model with a zero is most often a model that was not counted.
-
-    A Fourier transform has no parameters and no multiply-accumulates. A resize that copies values has no FLOPs either,
-    but it has operators.
-    """
-    is_seen_without_parameters = report.get("total_params") == 0 and bool(report.get("flops") or report.operators)
-    nonzero = ("memory_footprint",) if is_seen_without_parameters else ("memory_footprint", *WORK)
+    """Yield the counts and the times that are zero: a model with a zero is most often a model that was not counted."""
+    possible = _find_possible_zeros(report)
     for name, record in report.statuses.items():
         value = record.value
-        is_zero = is_number(value) and not value
-        if is_zero and name in nonzero and record.completeness is Completeness.COMPLETE:
+        is_flagged = name in ("memory_footprint", *WORK) and name not in possible
+        if is_flagged and is_number(value) and not value and record.completeness is Completeness.COMPLETE:
             yield f"{name}: it is 0, and is reported as complete"
         if isinstance(value, Measurement) and value.median <= 0:
             yield f"{name}: its median is {value.median!r}, and no measurement is zero or less"
+
+
+def _find_possible_zeros(report: Report) -> tuple[str, ...]:
+    """Return the counts of work that may be zero: MACs without a product, and FLOPs if values are only copied.
+
+    A Fourier transform has no parameters and no product. A resize that copies values has no FLOPs either, but it has
+    operators. Of layers with parameters, normalizations multiply each value by its own, and embeddings copy rows.
+    """
+    if not report.get("flops") and not report.operators:
+        return ()
+    if report.get("total_params") == 0:
+        return WORK
+    families = {find_family(layer["type"]).name for layer in report.layers or () if layer["own_params"]}
+    if families == {"embedding"}:
+        return WORK
+    return ("macs",) if families and all(family.endswith(_WITHOUT_PRODUCTS) for family in families) else ()
 
 
 def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterator[str]:

@@ -48,6 +48,24 @@ def test_a_model_without_parameters_may_do_no_macs_but_some_work(fine: Report) -
     )
 
 
+@pytest.mark.parametrize(
+    ("types", "flagged"),
+    [
+        (["LayerNorm"], ["flops"]),
+        (["BatchNormalization", "LlamaRMSNorm", "PReLU"], ["flops"]),
+        (["Embedding"], []),
+        (["Embed", "LayerNorm"], ["flops"]),
+        (["LayerNorm", "Dense"], ["macs", "flops"]),
+    ],
+)
+def test_layers_without_products_may_do_no_macs(types: list[str], flagged: list[str], fine: Report) -> None:
+    """A normalization multiplies each value by one of its parameters; rows of a table are copied."""
+    rows = [{**next(iter(fine.layerwise)), "type": kind, "own_params": 16} for kind in types]
+    zero = replace(with_value(with_value(fine, "macs", 0), "flops", 0), layers=LayerTable(rows))
+    assert find_flags(zero) == tuple(f"{name}: it is 0, and is reported as complete" for name in flagged)
+    assert len(find_flags(replace(zero, operators=None))) == 2
+
+
 def test_a_time_of_zero(fine: Report) -> None:
     (flag,) = find_flags(with_value(fine, "execution_time", Measurement((0.0, 0.0, 0.0))))
     assert flag == "execution_time: its median is 0.0, and no measurement is zero or less"
