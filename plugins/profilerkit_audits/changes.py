@@ -59,13 +59,15 @@ class Change:
         return self.after.value - self.before.value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the change as values that JSON holds."""
+        """Return the change as values that JSON holds; a sign, such as "≥ ", tells that a value is a bound."""
         return {
             "spec": self.case.spec,
             "settings": self.case.settings,
             "metric": self.metric,
             "before": self.before.value,
             "after": self.after.value,
+            "sign_before": self.before.sign,
+            "sign_after": self.after.sign,
             "difference": self.difference,
             "verdict": self.verdict,
             "reason_before": self.before.reason,

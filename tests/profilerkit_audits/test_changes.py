@@ -12,8 +12,8 @@ import pytest
 from profilerkit import Completeness, profile
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
-from profilerkit_audits import Value
-from profilerkit_audits.changes import judge_move
+from profilerkit_audits import Row, RowStatus, Value
+from profilerkit_audits.changes import Change, judge_move
 from profilerkit_audits.responsible_layers import (
     OperatorSum,
     _Move,
@@ -22,6 +22,7 @@ from profilerkit_audits.responsible_layers import (
     leave_out_renamed,
     sum_operators,
 )
+from profilerkit_audits.series import CaseName
 from profilerkit_numpy.layers import Sequential, dense
 
 
@@ -104,6 +105,10 @@ def test_a_bound_is_better_or_worse_if_every_value_between_its_ends_is(
         sides.append(Value(number, "MACs", low=low, high=high, **({} if low == high else gap)))
     old, new = sides
     assert judge_move(old, new, report, "macs") == verdict
+    rows = [Row("net.py:build", "", RowStatus.COMPLETE, values={"macs": side}) for side in sides]
+    content = Change(CaseName.of(rows[0]), "macs", old, new, verdict, (), (), *rows).to_dict()
+    has_sign = [content["sign_before"] != "", content["sign_after"] != ""]
+    assert has_sign == [low != high for low, high in (before, after)]
 
 
 # Operators ------------------------------------------------------------------------------------------------------------
