@@ -90,8 +90,7 @@ class RayEngine(Engine):
                     yield from self._fill(waiting)
             finally:
                 for reference in self._tasks:
-                    with suppress(RayError):  # the cluster may be gone
-                        ray.cancel(reference, force=True)
+                    _cancel(reference)
 
     def _fill(self, waiting: Iterator[Case]) -> Iterator[Outcome]:
         """Hand cases over to Ray, a few more than it can run at once; yield the outcomes of those that cannot run."""
@@ -129,7 +128,7 @@ class RayEngine(Engine):
             problem = _find_problem(task.case)
             if not problem and (largest == 0 or task.cpus <= largest):
                 continue
-            ray.cancel(reference, force=True)
+            _cancel(reference)
             del self._tasks[reference]
             if problem:
                 yield without_run(task.case, read_machine(), FailureCode.ENGINE, problem)
@@ -156,6 +155,12 @@ class RayEngine(Engine):
             return _fail(case, FailureCode.LOST, reason, error)
         except RayError as error:
             return _fail(case, FailureCode.ENGINE, "the cluster could not run it", error)
+
+
+def _cancel(reference: Any) -> None:
+    """Take a task back, if its node and the cluster are there."""
+    with suppress(RayError):
+        ray.cancel(reference, force=True)
 
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:

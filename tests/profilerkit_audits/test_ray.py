@@ -355,3 +355,20 @@ def test_the_connection_is_closed_if_tasks_cannot_be_cancelled(
         list(ray_engine.RayEngine(EngineOptions()).run([case, case]))
     connection.close.assert_called_once_with()
     assert fake.cancel.call_count == tried
+
+
+def test_a_task_that_cannot_be_taken_back_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node with the only GPU was lost, and the cluster does not answer: the case fails, and the audit goes on."""
+    from profilerkit_audits import ray_engine
+
+    fake = Mock()
+    fake.cluster_resources.return_value = {"CPU": 1}
+    fake.nodes.side_effect = [[{"Alive": True, "Resources": {"CPU": 1, "GPU": 1}}], *[[]] * 9]
+    fake.wait.side_effect = lambda references, **options: ([], references)
+    fake.cancel.side_effect = ray.exceptions.RayError("it cannot be cancelled")
+    monkeypatch.setattr(ray_engine, "ray", fake)
+    monkeypatch.setattr(ray_engine, "Connection", lambda *given: Mock())
+    monkeypatch.setattr(ray_engine, "without_run", lambda case, machine, code, reason: reason)
+    case: Any = SimpleNamespace(problem="", device="cuda", is_timed=False)
+    (reason,) = ray_engine.RayEngine(EngineOptions()).run([case])
+    assert "no node of the cluster has a GPU" in str(reason)
