@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import InputError, JointFunction, Measurement, Metric, NotOfferedError, Profiler, TracingError
 from profilerkit.arguments.checks import BATCH_SIZES, Check
-from profilerkit.backend import Backend, RunOptions
+from profilerkit.backend import RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import Failure, Outcome, qualify
 from profilerkit.piping.quantity import format_number
-from profilerkit.times.batch_sweep import BatchSweep as Sweep
+from profilerkit.times.batch_sweep import BatchSweep as SweepTable
 from profilerkit.times.measurement import divide
 from profilerkit.times.sampling import Sampling
 
@@ -69,8 +70,6 @@ class ComputeBatchSweep(JointFunction):
     def __call__(
         self,
         profiler: Profiler,
-        model: Any,
-        backend: Backend,
         run_options: RunOptions,
         sampling: Sampling,
         batch_sizes: Iterable[int] = USUAL_SIZES,
@@ -79,12 +78,10 @@ class ComputeBatchSweep(JointFunction):
         include_weights: bool = True,
         optimizer: Any = None,
     ) -> Any:
-        """Return the `BatchSweep`; a lower bound if the model fails at some of the sizes.
+        """Return the `BatchSweep`; a lower bound if the model fails at some of the sizes, or a memory is not known.
 
         Args:
             profiler: The model's profiler, which provides the inputs.
-            model: The model.
-            backend: The model's backend.
             run_options: How to run it; a compiled model is compiled for each size. In training, the memory is the peak
                 of training steps too.
             sampling: How often it is run at each size.
@@ -96,12 +93,10 @@ class ComputeBatchSweep(JointFunction):
             optimizer: That of ``training_memory``.
         """
         return self.alone(
-            profiler=profiler,
-            model=model,
-            backend=backend,
-            run_options=run_options,
             sampling=sampling,
             batch_sizes=batch_sizes,
+            profiler=profiler,
+            run_options=run_options,
             split=split,
             call=call,
             include_weights=include_weights,
@@ -110,13 +105,34 @@ class ComputeBatchSweep(JointFunction):
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
-        sizes = BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"])
-        measured = {size: _try_size(size, calls) for size in sizes}
-        failures = {size: rows.error for size, rows in measured.items() if isinstance(rows, Failure)}
-        if len(failures) == len(sizes):
-            raise failures[sizes[0]]
-        tables = zip(*(rows for rows in measured.values() if not isinstance(rows, Failure)), strict=True)
-        return [_describe(table, sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]
+        models = [_SweptModel(**{name: call[name] for name in _SweptModel._fields}) for call in calls]
+        sampling: Sampling = calls[0]["sampling"]
+        tables: list[list[_Row]] = [[] for _ in models]
+        failures: dict[int, Failure] = {}
+        for size in BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"]):
+            try:
+                rows = _measure_size(size, models, sampling)
+            except (InputError, NotOfferedError, TracingError, WithoutValuesError):  # so it is at every size
+                raise
+            except Exception as error:  # out of memory, most often: the other sizes are fine
+                failures[size] = Failure(error)
+            else:
+                for table, row in zip(tables, rows, strict=True):
+                    table.append(row)
+        if not any(tables):
+            raise next(iter(failures.values())).error
+        return [_describe(table, failures, model) for table, model in zip(tables, models, strict=True)]
+
+
+class _SweptModel(NamedTuple):
+    """A model of a sweep: the arguments of `ComputeBatchSweep` that are its own."""
+
+    profiler: Profiler
+    run_options: RunOptions
+    split: str | None
+    call: Callable[..., Any] | None
+    include_weights: bool
+    optimizer: Any
 
 
 class _Row(NamedTuple):
@@ -136,62 +152,54 @@ class _Row(NamedTuple):
         }
 
 
-def _try_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Sequence[_Row] | Failure:
-    """Return the rows of all models at a size, or the error of one of them: the other sizes are fine.
-
-    Raises errors that are no different at another size.
-    """
-    try:
-        return list(_measure_size(size, calls))
-    except (InputError, NotOfferedError, TracingError, WithoutValuesError):
-        raise
-    except Exception as error:  # out of memory, most often
-        return Failure(error)
-
-
-def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
-    """Yield the row of each model at a size."""
-    models = [OtherSize.make(call["profiler"], size, split=call["split"], call=call["call"]) for call in calls]
+def _measure_size(size: int, models: Sequence[_SweptModel], sampling: Sampling) -> list[_Row]:
+    """Return the row of each model at a size."""
+    others = [OtherSize.make(model.profiler, size, split=model.split, call=model.call) for model in models]
     timed_calls = [
-        TimedCall(call["model"], call["backend"], model.make_inputs("sweep of batch sizes"), call["run_options"])
-        for model, call in zip(models, calls, strict=True)
+        TimedCall(
+            other.profiler.model, other.profiler.backend, other.make_inputs("sweep of batch sizes"), model.run_options
+        )
+        for other, model in zip(others, models, strict=True)
     ]
-    times = measure_in_turn(timed_calls, calls[0]["sampling"])
-    for model, call, timed in zip(models, calls, times, strict=True):
-        yield _Row(size, timed.time, _find_peak(model, call))
+    times = measure_in_turn(timed_calls, sampling)
+    peaks = map(_find_peak, others, models)
+    return [_Row(size, timed.time, peak) for timed, peak in zip(times, peaks, strict=True)]
 
 
-def _find_peak(model: OtherSize, call: Mapping[str, Any]) -> Outcome:
-    """Return the peak bytes of the timed pass; without a value if they are unknown, or no function computes them."""
-    key = "training_memory" if call["run_options"].training else "memory_footprint"
-    if not model.profiler.status_contains(key):
+def _find_peak(other: OtherSize, model: _SweptModel) -> Outcome:
+    """Return the peak bytes of the timed pass, or why they are not known; nothing if no function computes them."""
+    key = "training_memory" if model.run_options.training else "memory_footprint"
+    if not other.profiler.status_contains(key):
         return Outcome()
     try:
-        return model.compute(key, include_weights=call["include_weights"], optimizer=call["optimizer"])
+        return other.compute(key, include_weights=model.include_weights, optimizer=model.optimizer)
     except (TracingError, MemoryError):
         raise
-    except Exception:  # the report says why, beside the memory at the first size
-        return Outcome()
+    except Exception as error:  # the time is known all the same
+        return Outcome.of(Failure(error))
 
 
-def _describe(table: Sequence[_Row], first: int, failures: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+def _describe(table: Sequence[_Row], failures: Mapping[int, Failure], model: _SweptModel) -> Any:
     """Return a sweep with notes on its sizes; partial if the model failed at some, or not all of a memory is known."""
-    sweep = Sweep.of(row.make() for row in table)
+    sizes_of_gaps: dict[str, list[int]] = defaultdict(list)
+    for row in table:
+        for text in row.memory.missing:
+            sizes_of_gaps[text].append(row.size)
+    missing = [
+        f"batch size {size}: {type(failure.error).__name__}: {error_line(failure.error)}"
+        for size, failure in failures.items()
+    ]
+    missing += [f"{_name_sizes('memory at batch size', sizes)}: {text}" for text, sizes in sizes_of_gaps.items()]
     noisy = [row.size for row in table if row.time.is_noisy]
     busy = [row.size for row in table if row.time.conditions is not None and row.time.conditions.busy]
     notes = [
-        str(call["run_options"]),
-        _note_sizes("noisy at batch size", noisy),
-        _note_sizes("the machine was busy at batch size", busy),
-        f"what is not in this table is for a batch of {first}, the first size",
+        str(model.run_options),
+        _name_sizes("noisy at batch size", noisy),
+        _name_sizes("the machine was busy at batch size", busy),
     ]
-    missing = [f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failures.items()]
-    missing += dict.fromkeys(
-        f"memory: {text}" for row in table if row.memory.value is not None for text in row.memory.missing
-    )
-    return qualify(sweep, missing, notes)
+    return qualify(SweepTable.of(row.make() for row in table), missing, notes)
 
 
-def _note_sizes(what: str, sizes: Sequence[int]) -> str:
-    """Return a note on some sizes; empty if there are none."""
+def _name_sizes(what: str, sizes: Sequence[int]) -> str:
+    """Return a text on some sizes; empty if there are none."""
     return f"{what} {', '.join(map(str, sorted(sizes)))}" if sizes else ""

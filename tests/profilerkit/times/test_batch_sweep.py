@@ -31,6 +31,7 @@ from profilerkit.piping.requests import first_of_several
 from profilerkit.render.time_grids import sweep_grids
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep
+from profilerkit.trace.records import ModelTrace
 
 
 def sweep(throughputs: Mapping[int, float]) -> BatchSweep:
@@ -98,8 +99,8 @@ def test_a_report_of_several_batch_sizes() -> None:
     assert memory[1] == report["memory_footprint"]
     assert report["macs"] == 40, "all else is for the first size"
     assert report.batch_size == 4
-    assert "Batch Sweep: what is not in this table is for a batch of 4, the first size" in report.notes
     shown = str(report)
+    assert "for a batch of 4." in shown
     assert "Batch Sweep\n" in shown
     assert "Batch size" in shown
     said = report.to_dict()["statuses"][-1]
@@ -204,6 +205,43 @@ def test_a_size_that_fails_for_one_model_is_in_no_table() -> None:
     for status in (report.status("batch_sweep") for report in comparison.reports):
         assert [row["batch_size"] for row in status.value] == [1]
         assert status.missing == ("batch size 8: MemoryError: too many samples",)
+
+
+class FailsToTrace(FakeBackend):
+    """Traces no batch of more than two samples, by an error or by a trace that failed."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self.error = error
+
+    def trace(self, model: Any, inputs: Any) -> Any:
+        traced = super().trace(model, inputs)
+        if inputs is None or inputs.args[0].shape[0] <= 2:
+            return traced
+        if self.error is not None:
+            raise self.error
+        return ModelTrace(traced.layers, failure=ModelFailedError("four are too many"))
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("four are too many"), ValueError("four are too many")])
+def test_a_memory_that_is_not_known_at_a_later_size_is_said(error: Exception | None) -> None:
+    """The sweep was called complete, with no number and no reason."""
+    report = profile(model(), FakeTensor((1, 3)), backend=FailsToTrace(error), batch_size=(1, 4, 8), num_iters=3)
+    status = report.status("batch_sweep")
+    assert [row["memory_footprint"] is None for row in status.value] == [False, True, True]
+    assert report.status("memory_footprint").completeness.value == "complete"
+    assert status.completeness.value == "partial"
+    (reason,) = status.missing
+    assert reason.startswith("memory at batch size 4, 8: ")
+    assert "four are too many" in reason
+
+
+def test_a_sweep_says_nothing_wrong_of_the_batch_of_the_other_values() -> None:
+    """Seven samples were given, and the sweep begins with one: the other values are for seven, as the report says."""
+    report = profile(model(), FakeTensor((7, 3)), backend=FakeBackend(), metrics=["macs", "batch_sweep"], num_iters=3)
+    assert report["macs"] == 7 * 10
+    assert "for a batch of 7." in str(report)
+    assert "batch of 1" not in f"{report}{report.notes}"
 
 
 class Recording(FakeBackend):
