@@ -8,7 +8,8 @@ from __future__ import annotations
 from .architectures import ARCHITECTURES
 from .conformance import BackendConformance
 from .expected import Architecture, ExpectedLayer, InputSpec, LayerNumbers, layer_numbers
-from .fakes import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
+from .fake_backend import FakeBackend
+from .fakes import FakeClock, FakeLayer, FakeModel, FakeTensor
 
 __all__ = [
     "ARCHITECTURES",

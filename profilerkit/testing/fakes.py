@@ -1,30 +1,21 @@
-"""A clock that moves only when it is advanced, and a backend in pure Python and numpy for models with set numbers.
+"""A clock that moves only when it is advanced, and models with set numbers, for tests that need no framework.
 
-`FakeBackend` profiles a `FakeModel` on `FakeTensor`s or numpy arrays. ``FakeModel.of(ARCHITECTURES["lenet5"])`` is a
-model with the numbers of a known network.
+``FakeModel.of(ARCHITECTURES["lenet5"])`` is a model with the numbers of a known network. `FakeBackend` profiles models.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from ..backend import AS_IT_IS, Backend, Device, DeviceLike, RunOptions
-from ..errors import DeviceNotAvailableError, InputError, ModelFailedError
-from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
-from ..times.run import Run
 from ..trace.dtypes import element_bytes
-from ..trace.records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from .expected import Architecture, DataFormat
 
-__all__ = ["FakeBackend", "FakeClock", "FakeLayer", "FakeModel", "FakeTensor"]
+__all__ = ["FakeClock", "FakeLayer", "FakeModel", "FakeTensor", "count_bytes", "read_batch"]
 
-T = TypeVar("T")
 Shapes: TypeAlias = Mapping["int | str", tuple[int, ...]]
 
 
@@ -87,12 +78,17 @@ class FakeLayer:
 
     Attributes:
         name: Its path: "block.conv" is in "block", and "" is the model itself.
-        params: The number of its parameters, which have its ``dtype``.
-        macs: The multiply-accumulates of one sample in all its calls; ``flops`` are counted alike.
+        params: The number of its parameters.
+        macs: The multiply-accumulates of one sample in all its calls.
+        flops: The floating-point operations of one sample in all its calls.
         activation_bytes: The bytes that are alive after it, for one sample.
+        trainable: Whether training changes its parameters; None if unknown.
         uncounted: The name of an operator in it that is not counted; None if all are counted.
-        statistics: The number of elements of its buffers.
+        type: The name of its class.
+        calls: How often it is called in one pass.
+        statistics: The number of elements of its buffers, which are float32.
         value: Stands for the values of its parameters: with another value, `FakeBackend.fingerprint` differs.
+        dtype: The dtype of its parameters.
     """
 
     name: str
@@ -114,7 +110,7 @@ class FakeModel:
     """A model whose numbers are set; ``calls`` counts its runs, and ``on_call`` is called in each of them.
 
     ``inputs`` and ``outputs`` are the shapes of one sample, by index or name; inputs of other shapes raise ValueError.
-    If they are empty, any inputs are accepted, and one tensor of shape (1,) is returned.
+    If they are empty, any inputs are accepted, their bytes do not count, and one tensor of shape (1,) is returned.
     """
 
     layers: list[FakeLayer] = field(default_factory=list)
@@ -133,35 +129,44 @@ class FakeModel:
         [640, 512, 160]
         """
         specs = {key: getattr(spec, data_format) for key, spec in architecture.inputs.items()}
-        shapes = {key: spec.shape for key, spec in specs.items()}
         layers = list(_list_layers(architecture))
-        input_bytes = sum(map(_count_bytes, specs.values()))
-        layers[0].activation_bytes = input_bytes + 4 * architecture.largest_activation  # the peak, in float32
+        # The peak is in the first layer, and the outputs are alive after the last one; both are float32.
+        layers[0].activation_bytes = sum(map(count_bytes, specs.values())) + 4 * architecture.largest_activation
         layers[-1].activation_bytes = sum(4 * math.prod(shape) for shape in architecture.outputs.values())
+        shapes = {key: spec.shape for key, spec in specs.items()}
         return cls(layers, inputs=shapes, outputs=dict(architecture.outputs))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the outputs for a batch: one tensor, a tuple of tensors, or a dict if some have names."""
         self.calls += 1
-        return self.run(ModelInputs(*args, **kwargs))
-
-    def run(self, inputs: ModelInputs) -> Any:
-        """Return the outputs for a batch, without counting the call."""
         self.on_call()
         if not self.outputs:
             return FakeTensor((1,))
-        tensors = [*enumerate(inputs.args), *inputs.kwargs.items()]
-        shapes = {key: tuple(tensor.shape[1:]) for key, tensor in tensors}
+        shapes = {
+            key: tuple(value.shape[1:]) for key, value in (*enumerate(args), *kwargs.items()) if _has_batch(value)
+        }
         if shapes != dict(self.inputs):
             raise ValueError(f"the inputs have the shapes {shapes}, the model takes {dict(self.inputs)}")
-        batch = read_batch(inputs)
+        batch = read_batch(ModelInputs(*args, **kwargs))
         outputs = {key: FakeTensor((batch, *shape)) for key, shape in self.outputs.items()}
-        return outputs[0] if 0 in outputs else outputs
+        if any(isinstance(key, str) for key in outputs):
+            return outputs
+        return outputs[0] if len(outputs) == 1 else tuple(outputs[index] for index in sorted(outputs))
+
+
+def _has_batch(value: Any) -> bool:
+    """Return whether a value is a tensor with dimensions, the first of which is the batch; a number is none."""
+    return len(getattr(value, "shape", ())) > 0
 
 
 def read_batch(inputs: ModelInputs) -> int:
     """Return the first dimension of the first tensor; 1 if there is none."""
-    shapes = [leaf.shape for leaf in inputs.leaves() if hasattr(leaf, "shape")]
-    return int(shapes[0][0]) if shapes and shapes[0] else 1
+    return next((int(leaf.shape[0]) for leaf in inputs.leaves() if _has_batch(leaf)), 1)
+
+
+def count_bytes(tensor: Any) -> int:
+    """Return the bytes of a tensor, or of a tensor's spec, by its shape and dtype."""
+    return int(math.prod(tensor.shape) * element_bytes(str(tensor.dtype)))
 
 
 def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
@@ -179,150 +184,3 @@ def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
             calls=layer.calls,
             statistics=layer.statistics,
         )
-
-
-def _count_bytes(tensor: Any) -> int:
-    return int(math.prod(tensor.shape) * element_bytes(str(tensor.dtype)))
-
-
-class FakeBackend(Backend):
-    """A backend for `FakeModel`; ``traced`` counts its traces, ``preserving`` how often it restored a model."""
-
-    name: ClassVar[str] = "fake"
-
-    def __init__(self) -> None:
-        self.traced: int = 0
-        self.preserving: int = 0
-
-    def accepts(self, model: Any) -> bool:
-        """Return whether it is a `FakeModel`."""
-        return isinstance(model, FakeModel)
-
-    def resolve_device(self, model: Any, device: DeviceLike) -> str:
-        """Return "cpu"; there is no other device."""
-        if device not in (None, Device.CPU, "cpu"):
-            raise DeviceNotAvailableError(f"device {device!r} is not there; the fake backend has the cpu alone")
-        return "cpu"
-
-    def is_tensor(self, value: Any) -> bool:
-        """Return whether it is a `FakeTensor` or a numpy array."""
-        numpy = sys.modules.get("numpy")
-        return isinstance(value, FakeTensor) or (numpy is not None and isinstance(value, numpy.ndarray))
-
-    def random_tensor(self, spec: TensorSpec, batch_size: int) -> FakeTensor:
-        """Return a tensor of that shape."""
-        return FakeTensor((batch_size, *spec.shape), spec.dtype)
-
-    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return a tensor with another first dimension; the samples of an array are repeated."""
-        length = tensor.shape[0]
-        if length == 0:
-            raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
-        if isinstance(tensor, FakeTensor):
-            return FakeTensor((batch_size, *tensor.shape[1:]), tensor.dtype)
-        return tensor[[index % length for index in range(batch_size)]]
-
-    def trace(self, model: FakeModel, inputs: ModelInputs | None) -> ModelTrace:
-        """Return the given numbers, times the batch size."""
-        self.traced += 1
-        if inputs is None:
-            return ModelTrace(_record_layers(model))
-        try:
-            outputs = model.run(inputs) if inputs.function is None else inputs.run(model)
-        except MemoryError:
-            raise
-        except Exception as error:
-            failure = ModelFailedError(f"the model raised {type(error).__name__}: {error}")
-            return ModelTrace(_record_layers(model), failure=failure)
-        batch = read_batch(inputs)
-        operators = tuple(_record_operator(layer, batch) for layer in model.layers)
-        weights = sum(4 * (layer.params + layer.statistics) for layer in model.layers)
-        input_bytes = sum(map(_count_bytes, inputs.leaves())) if model.inputs else 0
-        live = tuple(layer.activation_bytes * batch for layer in model.layers)
-        uncounted = {layer.uncounted: 1 for layer in model.layers if layer.uncounted}
-        called = LayerCall(_describe_tensors(inputs), _describe_tensors(ModelInputs.of(outputs)))
-        memory = MemoryTimeline(weights, input_bytes, live)
-        return ModelTrace(_record_layers(model, called), operators, memory, uncounted, "given numbers")
-
-    def run(self, model: FakeModel, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
-        """Return a context that yields a run of the model, in inference mode."""
-        self.resolve_device(model, options.device)
-        self.mode(options)
-        return _run(model, inputs)
-
-    def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``."""
-        self.resolve_device(model, device)
-        with _switch_to_inference(model):
-            return call()
-
-    @contextmanager
-    def preserve(self, model: FakeModel) -> Iterator[None]:
-        """Count that a model was restored."""
-        try:
-            yield
-        finally:
-            self.preserving += 1
-
-    def fingerprint(self, model: FakeModel, values: bool = True) -> object:
-        """Return the layers as text."""
-        return repr(model.layers)
-
-    def environment(self) -> Mapping[str, str]:
-        """Return one fact: that the backend is a fake."""
-        return {"fake": "1.0"}
-
-
-@contextmanager
-def _run(model: FakeModel, inputs: ModelInputs) -> Iterator[Run]:
-    with _switch_to_inference(model):
-        yield Run(lambda: inputs.run(model))
-
-
-@contextmanager
-def _switch_to_inference(model: FakeModel) -> Iterator[None]:
-    training, model.training = model.training, False
-    try:
-        yield
-    finally:
-        model.training = training
-
-
-def _describe_tensors(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
-    return tuple(TensorInfo(tuple(leaf.shape), str(leaf.dtype)) for leaf in tensors.leaves() if hasattr(leaf, "dtype"))
-
-
-def _record_operator(layer: FakeLayer, batch: int) -> OpRecord:
-    written = layer.activation_bytes * batch
-    name = "fake::activation" if layer.type == "activation" else "fake::op"
-    macs, flops = layer.macs * batch, layer.flops * batch
-    return OpRecord(name, layer.name, 0, macs, flops, 0, written, (), missing=layer.uncounted or "")
-
-
-def _record_layers(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
-    """Return the layers, the model itself first; with calls if the model ran, which was ``called`` so."""
-    by_name = {layer.name: layer for layer in model.layers}
-    model_layer = by_name.get("", FakeLayer("", type="FakeModel"))
-    one_number = (TensorInfo((1,), "float32"),)
-    call_inside = LayerCall(one_number, one_number)
-    records = [_record_layer(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())]
-    for layer in model.layers:
-        if layer.name:
-            records.append(_record_layer(len(records), layer, (call_inside,) * layer.calls if called else ()))
-    return tuple(records)
-
-
-def _record_layer(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
-    """Return the record of a layer; its index makes the ids of its weights."""
-    size = int(layer.params * element_bytes(layer.dtype))
-    weight = WeightRecord("weight", 2 * index, layer.params, size, layer.dtype, layer.trainable)
-    statistics = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
-    depth = layer.name.count(".") + 1 if layer.name else 0
-    return LayerRecord(
-        layer.name,
-        layer.type,
-        depth,
-        parameters=(weight,) if layer.params else (),
-        buffers=(statistics,) if layer.statistics else (),
-        calls=calls,
-    )

@@ -150,7 +150,7 @@ def leave_inference_mode(self: FakeBackend, model: Any, *args: Any, **options: A
 @contextmanager
 def leave_training_off(self: FakeBackend, model: FakeModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Run]:
     model.training = False
-    yield Run(lambda: model.run(inputs))
+    yield Run(lambda: inputs.run(model))
 
 
 def evaluate_wrapping(self: FakeBackend, model: FakeModel, call: Callable[[], Any], device: Any = None) -> Any:

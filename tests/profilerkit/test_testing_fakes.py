@@ -65,6 +65,44 @@ def test_the_fake_backend_takes_numpy_arrays_as_tensors() -> None:
             backend.with_batch_size(empty, 2)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2), ("int8", 1), ("float64", 8)])
+def test_the_weights_of_a_fake_model_have_the_bytes_of_their_dtype(dtype: str, size: int) -> None:
+    """Ten parameters, and three statistics, which are float32: in the memory as in the size of the model."""
+    model = FakeModel([FakeLayer("layer", params=10, statistics=3, activation_bytes=8, dtype=dtype)])
+    metrics = ["model_size", "memory_footprint"]
+    report = profile(model, FakeTensor((2, 3)), backend=FakeBackend(), metrics=metrics)
+    assert [report[name] for name in metrics] == [10 * size + 12, 10 * size + 12 + 2 * 8]
+
+
+@pytest.mark.parametrize("number", [2, 0.5, True, None, "mean", np.float32(2)])
+def test_a_fake_model_takes_values_that_are_no_tensors(number: Any) -> None:
+    model = FakeModel([FakeLayer("layer", macs=7)], inputs={0: (3,), "mask": (3,)}, outputs={0: (2,)})
+    inputs = ModelInputs(FakeTensor((4, 3)), number, mask=FakeTensor((4, 3), "bool"))
+    found = FakeBackend().trace(model, inputs)
+    assert found.failure is None
+    assert (found.macs, model.calls) == (4 * 7, 0)
+    assert found.memory.input_bytes == 4 * 3 * (4 + 1) + getattr(number, "nbytes", 0)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "returned"),
+    [
+        ({0: (2,)}, FakeTensor((4, 2))),
+        ({0: (2,), 1: (5,)}, (FakeTensor((4, 2)), FakeTensor((4, 5)))),
+        ({1: (5,), 0: (2,)}, (FakeTensor((4, 2)), FakeTensor((4, 5)))),
+        ({"logits": (2,)}, {"logits": FakeTensor((4, 2))}),
+        ({0: (2,), "loss": ()}, {0: FakeTensor((4, 2)), "loss": FakeTensor((4,))}),
+    ],
+)
+def test_a_fake_model_returns_all_of_its_outputs(outputs: Any, returned: Any) -> None:
+    model = FakeModel([FakeLayer("layer")], inputs={0: (3,)}, outputs=outputs)
+    assert model(FakeTensor((4, 3))) == returned
+    found = FakeBackend().trace(model, ModelInputs(FakeTensor((4, 3))))
+    assert [tensor.shape for tensor in found.layers[0].calls[0].outputs] == [
+        (4, *shape) for _, shape in sorted(outputs.items(), key=lambda item: str(item[0]))
+    ]
+
+
 def test_running_a_fake_model_is_in_inference_mode_and_leaves_it_as_it_was() -> None:
     seen: list[bool] = []
     model = FakeModel(on_call=lambda: seen.append(model.training))

@@ -9,7 +9,7 @@ import pytest
 
 from profilerkit import InputError, Measurement, ModelInputs, NotOfferedError, Profiler
 from profilerkit.piping.outcome import Completeness
-from profilerkit.testing.fakes import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder, WatchedSteps
 from profilerkit.times.watching import Watch

@@ -10,7 +10,7 @@ import pytest
 from drawn_figures import REPORT, texts
 
 from profilerkit import ArgumentError
-from profilerkit.testing.fakes import FakeBackend
+from profilerkit.testing import FakeBackend
 from profilerkit.times.ceiling_work import CeilingWork
 from profilerkit_pages.figures import Ceilings, roofline
 

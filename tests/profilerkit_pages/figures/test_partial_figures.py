@@ -7,7 +7,7 @@ import pytest
 from drawn_figures import LAYERS, REPORT, record, texts
 
 from profilerkit import ArgumentError, Comparison, Completeness, Report, Scale
-from profilerkit.testing.fakes import FakeBackend
+from profilerkit.testing import FakeBackend
 from profilerkit.trace.records import LayerTable
 from profilerkit_pages.figures import Ceilings, draw, icicle, kinds
 
