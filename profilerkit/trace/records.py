@@ -327,8 +327,8 @@ class ModelTrace:
     @property
     def size_bytes(self) -> int:
         """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
-        buffers = (weight for layer in self.layers for weight in layer.buffers)
-        return sum(weight.bytes for weight in distinct(w for w in (*self.parameters, *buffers) if w.persistent))
+        weights = (weight for layer in self.layers for weight in (*layer.parameters, *layer.buffers))
+        return sum(weight.bytes for weight in distinct(weight for weight in weights if weight.persistent))
 
     @property
     def peak_operator(self) -> OpRecord | None:

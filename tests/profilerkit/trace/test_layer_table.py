@@ -337,13 +337,15 @@ def test_a_layer_whose_inside_does_nothing_is_ranked_as_an_innermost_one() -> No
     assert [row["path"] for row in table.top(3, by="own_macs")] == ["attention", "block.linear", "block"]
 
 
+@pytest.mark.parametrize("kind", ["parameters", "buffers"])
 @pytest.mark.parametrize("first_is_saved", [True, False])
-def test_a_buffer_that_one_of_its_layers_saves_has_its_bytes_in_the_size(first_is_saved: bool) -> None:
-    """Of two layers with one buffer of 8 float32, the first or the second saves it: the file has its 32 bytes."""
+def test_a_weight_that_one_of_its_layers_saves_has_its_bytes_in_the_size(first_is_saved: bool, kind: str) -> None:
+    """Of two layers with one weight of 8 float32, the first or the second saves it: the file has its 32 bytes."""
+    first, second = (weight(1, 8, persistent=is_saved) for is_saved in (first_is_saved, not first_is_saved))
     layers = (
         LayerRecord("", "Net", 0),
-        LayerRecord("a", "A", 1, (), (weight(1, 8, persistent=first_is_saved),)),
-        LayerRecord("b", "B", 1, (), (weight(1, 8, persistent=not first_is_saved),)),
+        LayerRecord("a", "A", 1, **{kind: (first,)}),
+        LayerRecord("b", "B", 1, **{kind: (second,)}),
     )
     found = ModelTrace(layers=layers)
     assert found.size_bytes == found.table[""]["weight_bytes"] == 32
