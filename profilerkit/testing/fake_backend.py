@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, TypeVar
 
 from ..backend import AS_IT_IS, Backend, Device, DeviceLike, RunOptions
@@ -84,13 +84,11 @@ class FakeBackend(Backend):
         uncounted = {layer.uncounted: 1 for layer in model.layers if layer.uncounted}
         return ModelTrace(layers, operators, memory, uncounted, "given numbers")
 
-    @contextmanager
-    def run(self, model: FakeModel, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
-        """Yield a run of the model, in inference mode."""
+    def run(self, model: FakeModel, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return a context that yields a run of the model, in inference mode."""
         self.resolve_device(model, options.device)
         self.mode(options)  # raises for options that a fake has not
-        with _switch_to_inference(model):
-            yield Run(lambda: inputs.run(model))
+        return _run(model, inputs)
 
     def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``."""
@@ -113,6 +111,12 @@ class FakeBackend(Backend):
     def environment(self) -> Mapping[str, str]:
         """Return one fact: that the backend is a fake."""
         return {"fake": "1.0"}
+
+
+@contextmanager
+def _run(model: FakeModel, inputs: ModelInputs) -> Iterator[Run]:
+    with _switch_to_inference(model):
+        yield Run(lambda: inputs.run(model))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from profilerkit.trace import records
 from profilerkit.trace.layer_table import LayerTable
@@ -342,10 +343,7 @@ def test_a_layer_whose_inside_does_nothing_is_ranked_as_an_innermost_one() -> No
 def test_a_weight_that_one_of_its_layers_saves_has_its_bytes_in_the_size(first_is_saved: bool, kind: str) -> None:
     """Of two layers with one weight of 8 float32, the first or the second saves it: the file has its 32 bytes."""
     first, second = (weight(1, 8, persistent=is_saved) for is_saved in (first_is_saved, not first_is_saved))
-    layers = (
-        LayerRecord("", "Net", 0),
-        LayerRecord("a", "A", 1, **{kind: (first,)}),
-        LayerRecord("b", "B", 1, **{kind: (second,)}),
-    )
-    found = ModelTrace(layers=layers)
+    layers = [LayerRecord("a", "A", 1), LayerRecord("b", "B", 1)]
+    layers = [structs.replace(layer, **{kind: (own,)}) for layer, own in zip(layers, (first, second), strict=True)]
+    found = ModelTrace(layers=(LayerRecord("", "Net", 0), *layers))
     assert found.size_bytes == found.table[""]["weight_bytes"] == 32
