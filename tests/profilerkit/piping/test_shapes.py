@@ -34,7 +34,7 @@ IMAGES: dict[str, Any] = {"inputs": {0: (3, 8, 8)}, "outputs": {0: (10,)}}
     ],
     ids=["image", "dtype", "usual dtype", "numbers", "several", "by name"],
 )
-@pytest.mark.parametrize("call", [None, lambda model, *inputs, **named: model.run(ModelInputs(*inputs, **named))])
+@pytest.mark.parametrize("call", [None, lambda model, *inputs, **named: model(*inputs, **named)])
 def test_a_shape_that_begins_with_the_batch_is_said(sample: Any, shape: Any, text: str, call: Any) -> None:
     given = {} if call is None else {"call": call}
     message = explain(FakeModel(LAYERS, inputs=sample, outputs={0: (10,)}), input_shape=shape, **given)
@@ -90,7 +90,7 @@ class Picky(FakeModel):
     def __init__(self) -> None:
         super().__init__(LAYERS, **IMAGES)
 
-    def run(self, inputs: ModelInputs) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("a number is no tensor")
 
 
