@@ -6,6 +6,7 @@ scores, for every framework alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from onnx import GraphProto, ModelProto
@@ -14,7 +15,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import GraphStep, ReadyModel, Role, gives_probabilities, score_opened
 
 from .loaders import open_model
 from .model.constants import MOVES
@@ -24,12 +25,19 @@ from .running.sessions import LEVELS, make_options, make_session
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
-#: The operators whose results are logits for sure.
-_LINEAR = ("Gemm", "MatMul", "Conv")
-#: Operators whose results are probabilities, of which a linear operator may be a mean.
-_PROBABILITIES = ("Sigmoid", "Softmax")
-#: Operators whose results are probabilities if they read such.
-_HANDING_ON = (*MOVES, "Concat", "Dropout", "Gather", "Mean", "ReduceMean")
+_ROLES = {
+    **dict.fromkeys((*MOVES, "Concat", "Dropout", "Gather", "Mean", "ReduceMean"), Role.MOVE),
+    **dict.fromkeys(("Conv", "Gemm", "MatMul"), Role.LINEAR),
+    "Add": Role.ADD,
+    "Sigmoid": Role.SIGMOID,
+    "Softmax": Role.SOFTMAX,
+}
+
+
+def _list_steps(graph: GraphProto) -> Iterator[GraphStep]:
+    for node in graph.node:
+        if node.op_type != "Constant":
+            yield GraphStep(_ROLES.get(node.op_type, Role.OTHER), list(filter(None, node.input)), node.output)
 
 
 def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
@@ -39,7 +47,8 @@ def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
     def call(inputs: ModelInputs) -> Any:
         return make_call(session, make_feeds(proto, inputs), resolved, inputs)()
 
-    return ReadyModel(call, _gives_probabilities(proto))
+    scores = proto.graph.output[0].name if proto.graph.output else None
+    return ReadyModel(call, gives_probabilities(_list_steps(proto.graph), scores))
 
 
 score_batches = score_opened(
@@ -58,28 +67,3 @@ class EvalLossFunction(LossEvaluation):
     """
 
     batches: Batches = staticmethod(score_batches)
-
-
-def _gives_probabilities(model: ModelProto) -> bool | None:
-    """Return True for a graph that ends in a sigmoid, False for one that ends in a linear operator; else None.
-
-    An addition adds a bias only if it follows a linear operator: it may also add probabilities up. And a linear
-    operator may weigh probabilities.
-    """
-    makers = {name: node for node in model.graph.node for name in node.output}
-    last = makers.get(model.graph.output[0].name) if model.graph.output else None
-    if last is None or last.op_type == "Sigmoid":
-        return None if last is None else True
-    ends = [makers[name] for name in last.input if name in makers] if last.op_type == "Add" else [last]
-    linear = [node for node in ends if node.op_type in _LINEAR]
-    probabilities = _find_probabilities(model.graph)
-    return False if linear and all(probabilities.isdisjoint(node.input) for node in linear) else None
-
-
-def _find_probabilities(graph: GraphProto) -> set[str]:
-    """Return the names of the results of a softmax or a sigmoid, also where they are only moved or averaged."""
-    names: set[str] = set()
-    for node in graph.node:
-        if node.op_type in _PROBABILITIES or (node.op_type in _HANDING_ON and not names.isdisjoint(node.input)):
-            names.update(node.output)
-    return names

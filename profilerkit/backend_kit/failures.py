@@ -9,11 +9,12 @@ from traceback import walk_tb
 from types import TracebackType
 
 from ..error_text import list_causes
-from ..errors import BackendFailedError, ProfilerKitError, error_summary, model_failed
+from ..errors import BackendFailedError, ModelFailedError, ProfilerKitError, error_summary, model_failed
 from ..process.user_lines import is_loaded_file
 from .installed import describe_untested
 
 __all__ = [
+    "UnfitError",
     "backend_failed",
     "explain_failure",
     "find_raising_line",
@@ -24,6 +25,10 @@ __all__ = [
 
 #: Where an error that left a layer has the path of that layer.
 _LAYER = "_profilerkit_layer"
+
+
+class UnfitError(Exception):
+    """A graph contradicts itself, or the inputs of its call; the message says how, and no runtime has raised it."""
 
 
 def note_layer(error: BaseException | None, path: str) -> None:
@@ -63,7 +68,15 @@ def explain_failure(
     location = find_raising_line(error, package)
     if location is not None:
         return backend_failed(error, backend, location)
-    return model_failed(error, inputs, hint, _find_layer(error))
+    layer = _find_layer(error)
+    if isinstance(error, UnfitError):
+        place = f" in layer {layer}" if layer else ""
+        failure = ModelFailedError(
+            f"the graph cannot be followed{place}: {error}; it was called with {inputs!r}, {hint}"
+        )
+        failure.__cause__ = error
+        return failure
+    return model_failed(error, inputs, hint, layer)
 
 
 def _find_layer(error: BaseException) -> str:

@@ -129,11 +129,13 @@ def test_scores_and_losses_of_a_classifier() -> None:
         get_accuracy(object(), [(samples, targets)])
 
 
-@pytest.mark.parametrize("reshapes", [0, 1, 2])
-def test_a_linear_layer_gives_logits_unless_it_reads_probabilities(reshapes: int) -> None:
+@pytest.mark.parametrize(("reshapes", "weighs"), [(0, False), (1, False), (2, False), (1, True)])
+def test_a_linear_layer_gives_logits_unless_it_reads_probabilities(reshapes: int, weighs: bool) -> None:
     """A mean of two sigmoids gives 0.2 and 0.8, as the targets say; of logits, both would be above nought."""
     builder = GraphBuilder()
     sigmoids = builder.add("LOGISTIC", [builder.input("x", (-1, 2))], (-1, 2))
+    if weighs:
+        sigmoids = builder.add("MUL", [sigmoids, builder.constant("ones", np.ones(2, F))], (-1, 2))
     for _ in range(reshapes):
         sigmoids = builder.add("RESHAPE", [sigmoids, builder.constant("sizes", np.array([-1, 2], np.int32))], (-1, 2))
     weight = builder.constant("w", np.full((1, 2), 0.5, F))

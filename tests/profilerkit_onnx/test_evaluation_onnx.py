@@ -91,18 +91,28 @@ def test_a_product_with_probabilities_need_not_give_logits(operator: str, invers
         [helper.make_node("Cast", ["p"], ["q"], to=onnx.TensorProto.FLOAT)],
         [helper.make_node("Identity", ["p"], ["i"]), helper.make_node("Dropout", ["i"], ["q"])],
         [helper.make_node("Concat", ["p"], ["q"], axis=1)],
+        [helper.make_node("Mul", ["p", "ones"], ["q"])],
+        [helper.make_node("Add", ["p", "p"], ["s"]), helper.make_node("Sub", ["s", "p"], ["q"])],
     ],
-    ids=["converted", "handed on twice", "joined"],
+    ids=["converted", "handed on twice", "joined", "weighed", "summed"],
 )
 def test_probabilities_stay_probabilities_on_the_way_to_a_product(between: list[Any]) -> None:
     """The second class has 0.1 and 0.8, as the targets say; as logits both would be one."""
     choose = numpy_helper.from_array(np.asarray([[0], [1]], F), "choose")
     nodes = [helper.make_node("Softmax", ["x"], ["p"]), *between, helper.make_node("MatMul", ["q", "choose"], ["y"])]
     model = make_model(nodes, {"x": (F, ["n", 2])}, opset=20)
-    model.graph.initializer.append(choose)
+    model.graph.initializer.extend([choose, numpy_helper.from_array(np.ones(2, F), "ones")])
     shares = np.asarray([[0.9, 0.1], [0.2, 0.8]], F)
     with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
         assert get_accuracy(model, [(np.log(shares), np.asarray([0, 1]))]) == 100
+
+
+def test_a_gate_gives_no_probabilities() -> None:
+    """Of y = 2 x sigmoid(x) both scores are above nought, and one is above a half: 0.2 and 2 times 0.2."""
+    gate = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Sigmoid", ["n"], ["s"])]
+    nodes = [*gate, helper.make_node("Mul", ["n", "s"], ["g"]), helper.make_node("MatMul", ["g", "two"], ["y"])]
+    model = make_model(nodes, {"x": (F, ["n", 1])}, {"two": np.full((1, 1), 2, F)}, opset=20)
+    assert get_accuracy(model, [(np.asarray([[-0.2], [-0.6]], F), np.asarray([1, 1]))]) == 100
 
 
 def test_a_graph_without_outputs_has_no_scores() -> None:

@@ -92,13 +92,13 @@ WRITTEN = rewritten(
     [
         ([("Conv", ["x", "w2"], ["n"], "/conv"), ("Relu", ["n"], ["r"], "/act")], [((0, 1), 1), ((2,), 2)]),
         ([("FusedConv", ["x", "w2", "b", "x"], ["y"], "any")], [((0, 1, 2, 3), 3)]),
-        (  # a convolution in the blocked layout, what takes its result out of it, and what keeps its name
+        (  # a convolution in the blocked layout, what takes its result out of it for the sum, and what keeps its name
             [
                 ("Conv", ["x", "w2"], ["t1"], "r_nchwc"),
                 ("Out", ["t1"], ["t2"], "o"),
                 ("Add", ["t2", "x"], ["t3"], "/sum"),
             ],
-            [((0, 1, 2), 2), ((), 2), ((3,), 3)],
+            [((0, 1, 2), 2), ((), 3), ((3,), 3)],
         ),
         ([("Copy", ["x"], ["t"], "added"), ("Conv", ["t", "w"], ["c"], "/conv")], [((), 0), ((0,), 0)]),
         (  # one product in the place of two nodes, between others that only move data
@@ -116,9 +116,17 @@ WRITTEN = rewritten(
                 ("Reshape", ["t2", "shape"], ["c"], "first"),
                 ("Squeeze", ["t3", "axis"], ["n"], "second"),
             ],
-            [((0, 1), 1), ((), 0), ((), 0), ((), 1)],
+            [((0, 1), 0), ((), 0), ((), 0), ((), 1)],
         ),
         ([("Relu", ["a"], ["b"], "of nothing that was written")], [((), None)]),
+        (  # a call of a function in the layer behind another, as the two nodes of the function
+            [
+                ("Conv", ["x", "w2"], ["n"], "/conv"),
+                ("Neg", ["n"], ["t1"], "inlined"),
+                ("Relu", ["t1"], ["r"], "inlined too"),
+            ],
+            [((0, 1), 1), ((), 2), ((2,), 2)],
+        ),
         (  # computed twice, given away once
             [("Conv", ["x", "w"], ["n"], "/conv"), ("Other", ["x"], ["n"], "again")],
             [((0, 1), 1), ((), 1)],

@@ -164,7 +164,9 @@ def test_a_product_gives_logits_only_as_a_layer() -> None:
     chosen = ops.matmul(ops.relu(ops.softmax(pairs, 1)), choice, False, False)
     odds = np.log(np.array([[0.25, 0.25], [4, 4]], np.float32))
     rows = np.array([[np.log(0.2), np.log(0.8), 1], [np.log(0.8), np.log(0.2), 0]], np.float32)
-    for made, given, batch in ((means, x, odds), (handed, x, odds), (chosen, wide, rows)):
+    weighed = ops.multiply(ops.sigmoid(x), ops.convert(ops.constant(np.ones(2, np.float16)), "f32"))
+    mean = ops.matmul(weighed, ops.constant(np.full((2, 1), 0.5, np.float32)), False, False)
+    for made, given, batch in ((means, x, odds), (handed, x, odds), (mean, x, odds), (chosen, wide, rows)):
         with pytest.warns(ProfilerKitWarning, match="not known whether the model's scores are probabilities"):
             assert get_accuracy(openvino.Model([made], [given], "net"), [(batch, np.array([0, 1]))]) == 100
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 from profilerkit.backend_kit.operator_calls import Shapes
@@ -23,7 +24,7 @@ from ..model.reading import LiteRTModel
 from .shapes import Result, infer
 from .values import Array, Value
 
-__all__ = ["Handler", "UnfitError", "Visit", "Walk"]
+__all__ = ["Handler", "Visit", "Walk"]
 
 #: Goes over an operator that holds graphs, and returns the values of its outputs.
 Handler: TypeAlias = "Callable[[Walk, Visit], list[Value]]"
@@ -38,10 +39,6 @@ _PACKED = ("int8", "uint8", "int4", "int2")
 _UNKNOWABLE = ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "VAR_HANDLE")
 #: Operators that return sizes: these follow from the file and the inputs' shapes, whatever the operator reads.
 _SIZES = ("RANK", "SHAPE")
-
-
-class UnfitError(Exception):
-    """The inputs of an operator do not fit it."""
 
 
 class Visit(NamedTuple):

@@ -18,8 +18,20 @@ __all__ = ["describe_uncounted"]
 
 #: Operators that take bits out of integers.
 _TAKES_BITS = ("BitShift", "BitwiseAnd")
-#: The domain of linear models, trees and scalers.
-_LEARNED = "ai.onnx.ml"
+#: The domain of classical models and of encodings, and its operators whose attributes are learned from data. The
+#: attributes of its other operators are tables of texts and numbers, as of ``LabelEncoder``, and settings.
+_CLASSICAL = "ai.onnx.ml"
+_LEARNED = (
+    "Imputer",
+    "LinearClassifier",
+    "LinearRegressor",
+    "SVMClassifier",
+    "SVMRegressor",
+    "Scaler",
+    "TreeEnsemble",
+    "TreeEnsembleClassifier",
+    "TreeEnsembleRegressor",
+)
 #: The producer name of torch's exporters, which write results into ``Constant`` nodes, and no weights.
 _BY_TORCH = "pytorch"
 
@@ -46,8 +58,8 @@ def describe_uncounted(model: ModelProto, constants: Sequence[Constant], weights
 def _list_learned(model: ModelProto) -> Iterator[str]:
     """Yield the operators that have weights in their attributes."""
     domains = {entry.domain for part in (model, *model.functions) for entry in part.opset_import}
-    for node in list_nodes(model) if _LEARNED in domains else ():
-        if node.domain == _LEARNED and any(entry.floats or entry.HasField("t") for entry in node.attribute):
+    for node in list_nodes(model) if _CLASSICAL in domains else ():
+        if node.domain == _CLASSICAL and node.op_type in _LEARNED:
             yield node.op_type
 
 
@@ -60,7 +72,7 @@ def _list_unpacking(constants: Sequence[Constant]) -> Iterator[str]:
 
 def _may_unpack(node: NodeProto, dtype: str) -> bool:
     """Return whether a node may take several weights out of an integer of a dtype."""
-    is_known = node.domain in (*STANDARD, _LEARNED) or node.op_type in (*PARAMETERS, *BUFFERS)
+    is_known = node.domain in (*STANDARD, _CLASSICAL) or node.op_type in (*PARAMETERS, *BUFFERS)
     return node.op_type.startswith(_TAKES_BITS) or (dtype in NARROW and not is_known)
 
 

@@ -1,9 +1,15 @@
-"""The origins of the nodes of a rewritten graph: the nodes of the written graph that each of them stands for."""
+"""The origins of the nodes of a rewritten graph: the nodes of the written graph that each of them stands for.
+
+The runtime keeps the names of the values that remain. So the work of a rewritten node is the written nodes between the
+written values that it reads and the written values that it makes; a fused node does the work of several. If the runtime
+replaces nodes by several others, such as a product by ``Reshape``, ``Gemm`` and ``Reshape``, or a call of a function by
+the nodes of the function, the values between these have no written names: together they do the work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
@@ -17,13 +23,13 @@ __all__ = ["Origin", "find_origins", "main_node"]
 _BLOCKED = "_nchwc"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Origin:
     """The origin of a node of the rewritten graph, as indices of nodes of the original graph.
 
     Attributes:
         covered: The nodes whose work it does, in their order; none for a node that the runtime has added.
-        near: The node whose result it reads, or else the node that reads its result; None if neither is known.
+        near: The node whose result it makes, alone or with the nodes after it; None if it makes no written value.
     """
 
     covered: tuple[int, ...] = ()
@@ -35,18 +41,55 @@ def main_node(origin: Origin) -> int | None:
     return origin.covered[0] if origin.covered else origin.near
 
 
+class _Source(NamedTuple):
+    """The source of a value of the rewritten graph: written values, and the rewritten nodes that make it of these.
+
+    A value that is a written value under another name has that as its source, and no nodes.
+    """
+
+    nodes: tuple[int, ...]
+    values: tuple[str, ...]
+
+
 def find_origins(written: ModelProto, rewritten: ModelProto) -> list[Origin]:
     """Return the origin of each node of the rewritten graph, in its order.
 
-    The runtime keeps the names of the values that remain. So the work of a node is the written nodes between the values
-    that it reads and the values that it makes; a fused node does the work of several. If the runtime replaces nodes by
-    several others, such as a product by ``Reshape``, ``Gemm`` and ``Reshape``, the values between these have no written
-    names: all the work belongs to the node that does not only move data.
+    Of several nodes that do work together, one covers all of it: the last, or an earlier node if the last only moves
+    data.
     """
-    search = _OriginSearch(_WrittenGraph(written.graph.node))
-    for node in rewritten.graph.node:
-        search.add(node)
-    return search.origins
+    graph, nodes = _WrittenGraph(written.graph.node), rewritten.graph.node
+    origins = [Origin() for _ in nodes]
+    sources: dict[str, _Source] = {}
+    for index, node in enumerate(nodes):
+        before = _join_sources([sources.get(name) or _Source((), (name,)) for name in node.input if name])
+        together = (*before.nodes, index)
+        made = graph.find_made(node)
+        if not made:
+            sources.update(dict.fromkeys(node.output, _Source(together, before.values)))
+            continue
+        sources.update({name: _Source((), (value,)) for name, value in made.items()})
+        for number in together:
+            if origins[number].near is None:
+                origins[number].near = graph.makers[next(iter(made.values()))]
+        worker = origins[_choose_worker(nodes, together)]
+        worker.covered = tuple(sorted({*worker.covered, *graph.take_between(before.values, made.values())}))
+    return origins
+
+
+def _join_sources(sources: Iterable[_Source]) -> _Source:
+    """Return the nodes and the values of all sources, each once."""
+    nodes, values = dict[int, None](), dict[str, None]()
+    for source in sources:
+        nodes |= dict.fromkeys(source.nodes)
+        values |= dict.fromkeys(source.values)
+    return _Source(tuple(nodes), tuple(values))
+
+
+def _choose_worker(nodes: Sequence[NodeProto], together: Sequence[int]) -> int:
+    """Return the last of some nodes if it does not only move data; else the first of them that does not, if any."""
+    last = together[-1]
+    candidates = [last, *together[:-1]]
+    return next((index for index in candidates if name_operator(nodes[index]) not in OPERATORS.free), last)
 
 
 class _WrittenGraph:
@@ -84,61 +127,3 @@ class _WrittenGraph:
                 self._taken.add(index)
                 waiting += [name for name in self._nodes[index].input if name and name not in read]
         return between
-
-
-class _Source(NamedTuple):
-    """The source of a value of the rewritten graph: written values, and the rewritten nodes that make it of these.
-
-    A value that is a written value under another name has that as its source, and no nodes.
-    """
-
-    nodes: tuple[int, ...]
-    values: tuple[str, ...]
-
-
-class _OriginSearch:
-    """Goes along the rewritten graph, and finds the origin of one node after another."""
-
-    def __init__(self, written: _WrittenGraph) -> None:
-        self.origins: list[Origin] = []
-        self._written = written
-        #: The sources of values whose names the written graph does not have.
-        self._sources: dict[str, _Source] = {}
-        #: The nodes of the rewritten graph that do not only move data.
-        self._working: set[int] = set()
-
-    def add(self, node: NodeProto) -> None:
-        """Find the origin of the next node."""
-        index, before = len(self.origins), self._look_back(node)
-        makers, made = self._written.makers, self._written.find_made(node)
-        if name_operator(node) not in OPERATORS.free:
-            self._working.add(index)
-        self.origins.append(Origin(near=next((makers[name] for name in before.values if name in makers), None)))
-        if not made:
-            self._sources.update(dict.fromkeys(node.output, _Source((*before.nodes, index), before.values)))
-            return
-        self._sources.update({name: _Source((), (written,)) for name, written in made.items()})
-        near = makers[next(iter(made.values()))]
-        for number in before.nodes:
-            if self.origins[number].near is None:
-                self.origins[number] = replace(self.origins[number], near=near)
-        self.origins[index] = Origin(near=near)
-        worker = self._choose_worker(before.nodes, index)
-        covered = {*self.origins[worker].covered, *self._written.take_between(before.values, made.values())}
-        self.origins[worker] = Origin(tuple(sorted(covered)), near)
-
-    def _look_back(self, node: NodeProto) -> _Source:
-        """Return the written values that lead to the inputs of a node, and the nodes between them and the node."""
-        nodes: dict[int, None] = {}
-        values: dict[str, None] = {}
-        for name in filter(None, node.input):
-            source = self._sources.get(name) or _Source((), (name,))
-            nodes |= dict.fromkeys(source.nodes)
-            values |= dict.fromkeys(source.values)
-        return _Source(tuple(nodes), tuple(values))
-
-    def _choose_worker(self, before: Iterable[int], last: int) -> int:
-        """Return the node with the work of several nodes: the last, or an earlier node if the last only moves data."""
-        if last in self._working:
-            return last
-        return next((number for number in before if number in self._working), last)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed
 
 from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
 from .loops import stack_turns, walk_loop
-from .values import TurnNumber, TurnPart, UnfitError, Value
+from .values import TurnNumber, TurnPart, Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS"]

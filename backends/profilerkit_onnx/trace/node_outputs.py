@@ -14,6 +14,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, TypeProt
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.error_text import error_line
 
 from ..costs import is_known
@@ -22,7 +23,7 @@ from ..model.types import STANDARD, read_dims, tensor_type
 from .definitions import Definition, find_definition
 from .folding import fold, is_random, is_shape_operator, read_array
 from .runtime_shapes import infer_for_runtime
-from .values import Array, UnfitError, Value
+from .values import Array, Value
 
 __all__ = ["Declarations", "make_outputs"]
 

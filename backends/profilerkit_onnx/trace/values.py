@@ -9,18 +9,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from onnx import NodeProto, SparseTensorProto, TensorProto, TypeProto
 
+from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.costs import Shape
 from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
-__all__ = ["Array", "MadeConstant", "Origin", "TurnNumber", "TurnPart", "UnfitError", "Value", "Values", "find_value"]
+__all__ = ["Array", "MadeConstant", "Origin", "TurnNumber", "TurnPart", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
-
-
-class UnfitError(Exception):
-    """The shapes that reach a node do not fit its operator."""
 
 
 @dataclass(eq=False)

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
+from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
 from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
@@ -24,7 +25,7 @@ from ..model.types import read_opsets, tensor_type
 from .definitions import Definition, describe_call, fill_body, find_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
-from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
+from .values import MadeConstant, Origin, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
 
@@ -237,6 +238,8 @@ class Walk:
             with note_apart(self) as work:
                 outputs = self._walk_function(visit, body)
         except (UnfitError, KeyError):  # a body of the standard may have nodes that onnx's own inference refuses
+            if self.nodes_in_functions > MOST_NODES:
+                raise
             return None
         self.work.add(work)
         return outputs
