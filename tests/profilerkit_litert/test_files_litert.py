@@ -265,6 +265,17 @@ def test_tokens_of_64_bits_by_name_are_profiled() -> None:
     assert (report["macs"], report.status("macs").missing) == (0, ())
 
 
+def test_inputs_of_one_name_are_told_apart() -> None:
+    """Two graphs of a file that were joined may each have an ``x``: here of 2 x 4 and 4 x 3, whose product is 24."""
+    builder = GraphBuilder()
+    x, y = builder.input("x", (2, 4)), builder.input("x", (4, 3))
+    builder.add("BATCH_MATMUL", [x, y], (2, 3), options=options("BatchMatMul"))
+    model = LiteRTModel(write(builder))
+    assert model.signature.inputs == {"x": x, "x_1": y}
+    report = profile(model, BACKEND.example_inputs(model), metrics=["macs"])
+    assert report["macs"] == 24
+
+
 def test_a_fixed_batch_is_kept() -> None:
     model = LiteRTModel(write(product((2, 4))))
     assert profile(model, metrics=["macs"])["macs"] == 16
@@ -336,7 +347,8 @@ def test_what_nothing_makes_is_named() -> None:
     x, ghost = builder.input("x", (-1, 4)), builder.tensor("ghost", (2, 4))
     builder.add("FULLY_CONNECTED", [x, ghost, -1], (-1, 2), options=options("FullyConnected"))
     failure = BACKEND.trace(LiteRTModel(write(builder)), ModelInputs(np.ones((1, 4), F))).failure
-    assert "FULLY_CONNECTED reads the tensor 'ghost', which nothing before it makes" in str(failure)
+    words = "the graph cannot be followed: FULLY_CONNECTED reads the tensor 'ghost', which nothing before it makes"
+    assert words in str(failure)
 
 
 @pytest.mark.parametrize("offset", range(4))

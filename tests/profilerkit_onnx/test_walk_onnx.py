@@ -297,7 +297,9 @@ def test_nodes_may_stand_in_another_order() -> None:
     trace = trace_graph(model, x=X)
     assert (trace.macs, trace.total_params) == (7 * 18, 9)
     made_of_itself = make_model([helper.make_node("Add", ["x", "y"], ["y"])], {"x": X})
-    assert "which nothing before it makes" in str(BACKEND.trace(made_of_itself, ModelInputs(x=X)).failure)
+    failure = str(BACKEND.trace(made_of_itself, ModelInputs(x=X)).failure)
+    assert "the graph cannot be followed: the node" in failure
+    assert "which nothing before it makes" in failure
 
 
 def test_a_branch_may_return_what_a_later_node_makes() -> None:
@@ -580,6 +582,16 @@ def test_weights_in_attributes_make_a_lower_bound() -> None:
     for key, missing in (("total_params", "the weights that Scaler has in attributes"), ("macs", "ai.onnx.ml::Scaler")):
         assert report.status(key).sign == "≥ "
         assert missing in str(report.status(key).missing)
+
+
+def test_the_table_of_an_encoding_is_no_weight() -> None:
+    """``LabelEncoder`` looks up numbers in three pairs, and nobody has trained them: 15 parameters are all."""
+    encoder = helper.make_node(
+        "LabelEncoder", ["x"], ["h"], domain="ai.onnx.ml", keys_floats=[0.0, 1.0, 2.0], values_floats=[5.0, 6.0, 7.0]
+    )
+    model = make_model([encoder, helper.make_node("MatMul", ["h", "w"], ["y"])], {"x": X}, {"w": np.ones((3, 5), F)})
+    status = profile(model, metrics=["total_params"]).status("total_params")
+    assert (status.value, status.completeness.value) == (15, "complete")
 
 
 def test_weights_in_attributes_of_a_function_that_alone_imports_them_are_said() -> None:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -255,9 +256,19 @@ def _make_signature(
 
 
 def _name_tensors(graph: Graph, tensors: Sequence[int], packed: Iterable[Any] | None) -> dict[str, int]:
-    """Return tensors by their names in a signature, or else by their own names, in the order of the graph."""
+    """Return tensors by their names in a signature, or else by their own names, in the order of the graph.
+
+    A further tensor of the same name gets a number behind it.
+    """
     names = {item.tensorIndex: _decode(item.name) for item in packed or ()}
-    return {names.get(tensor) or graph.tensors[tensor].name: tensor for tensor in tensors}
+    named: dict[str, int] = {}
+    for tensor in tensors:
+        name = unique = names.get(tensor) or graph.tensors[tensor].name
+        numbers = count(1)
+        while named.get(unique, tensor) != tensor:
+            unique = f"{name}_{next(numbers)}"
+        named[unique] = tensor
+    return named
 
 
 def _decode(text: Any) -> str:

@@ -99,16 +99,23 @@ def _name_weight(graph: Graph, operator: Operator, packed: Mapping[int, int]) ->
 def _choose_scope(output: str, weight: str) -> str:
     """Return the part of the names of an operator's output and weight that tells its layer; empty if none does.
 
-    A layer that is called twice has one weight, with the name of one call: the name of the output tells the call.
+    A layer that is called twice has one weight, with the name of one call: the name of the output tells the call. But a
+    name that is the same without its number may be the name of another layer, which is fused with the owner of the
+    weight: it tells the call only if the owner is not in the name of the output.
 
     >>> _choose_scope("net/relu_1/Relu;net/conv_1/convolution", weight="net/conv/convolution")
+    'net/conv_1/convolution'
+    >>> _choose_scope("net/conv_2/Add;net/conv_1/convolution", weight="net/conv_1/convolution")
     'net/conv_1/convolution'
     """
     parts, owners = _split_name(output), _split_name(weight)
     if not owners:
         return parts[0] if parts else ""
-    layer = _leave_out_numbers(owners[0])
-    return next((part for part in parts if _leave_out_numbers(part) == layer), owners[0])
+    owner = owners[0].rpartition("/")[0]
+    if any(part.rpartition("/")[0] == owner for part in parts):
+        return owners[0]
+    calls = [part for part in parts if _leave_out_numbers(part) == _leave_out_numbers(owners[0])]
+    return calls[0] if calls else owners[0]
 
 
 def _split_name(name: str) -> list[str]:
