@@ -14,7 +14,7 @@ from .loaders import open_model
 from .nodes import is_made_of_constants
 from .runs import MODES, compile_model, make_call, resolve_device
 from .runtime import openvino
-from .weights import find_weighted
+from .weights import find_readers, find_weights
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
@@ -40,12 +40,13 @@ def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
 def _list_steps(nodes: Sequence[Any]) -> Iterator[GraphStep]:
     """Yield the operators that compute with more than constants; a product is linear only with a weight."""
     is_constant: dict[str, bool] = {}
-    for node, has_weight in zip(nodes, find_weighted(nodes), strict=True):
+    readers = find_readers(find_weights(nodes))
+    for node in nodes:
         name, kind = node.get_name(), node.get_type_name()
         reads = [value.get_node().get_name() for value in node.input_values()]
         is_constant[name] = is_made_of_constants(node, [is_constant[source] for source in reads])
         if not is_constant[name] and kind != "Parameter":
-            role = Role.LINEAR if kind in _PRODUCTS and has_weight else _ROLES.get(kind, Role.OTHER)
+            role = Role.LINEAR if kind in _PRODUCTS and name in readers else _ROLES.get(kind, Role.OTHER)
             yield GraphStep(role, reads, [name])
 
 

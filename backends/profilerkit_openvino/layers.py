@@ -21,7 +21,7 @@ from profilerkit.trace.layer_paths import walk_outwards
 
 from .costs import OPERATORS
 from .nodes import read_consumers
-from .weights import find_weighted
+from .weights import Weight, find_readers, find_weights
 
 __all__ = ["Layers", "find_layers", "name_model"]
 
@@ -43,9 +43,11 @@ class Layers(Scopes):
     """The layers of a model.
 
     Attributes:
+        weights: The weights of the model, which tell the types of layers.
         unnamed: How many operators that compute have lost their names, in a model that has names of layers.
     """
 
+    weights: Sequence[Weight] = ()
     unnamed: int = 0
 
 
@@ -62,49 +64,24 @@ def name_model(model: Any) -> str:
 
 def find_layers(model: Any) -> Layers:
     """Return the layers of the nodes of a model, in the order in which they run."""
-    nodes = model.get_ordered_ops()
-    if model.get_friendly_name() == _OF_TENSORFLOW:
-        named = _read_keras_names(nodes)
-        layers = _ask_readers(nodes, named)
-        chains = [(ROOT, *around) for around in layers]  # the names of Keras' calls have numbers already
-    else:
-        named = [_read_name(node.get_friendly_name()) for node in nodes]
-        layers = _ask_readers(nodes, named)
-        chains = _number_calls(nodes, named, layers)
-    types = name_types(name_model(model), _list_typed(nodes, layers), with_containers=True)
-    return Layers(chains, types, _count_unnamed(nodes, named))
-
-
-# The calls and types of layers that are found -------------------------------------------------------------------------
-
-
-def _number_calls(
-    nodes: Sequence[Any], named: Sequence[_Around | None], layers: Sequence[_Around]
-) -> list[tuple[Scope, ...]]:
-    """Return the calls that each node is in, the model's own first; passive nodes may be anywhere before readers."""
+    nodes, is_keras = model.get_ordered_ops(), model.get_friendly_name() == _OF_TENSORFLOW
+    by_name = _read_keras_names(nodes) if is_keras else [_read_name(node.get_friendly_name()) for node in nodes]
+    weights = find_weights(nodes)
+    readers = find_readers(weights)
     counter = CallCounter()
-    return [
-        (ROOT, *around)
-        if node.get_type_name() in _PASSIVE
-        else counter.enter(node.get_type_name(), around, is_scoped=by_name is not None)
-        for node, by_name, around in zip(nodes, named, layers, strict=True)
-    ]
-
-
-def _list_typed(nodes: Sequence[Any], layers: Sequence[_Around]) -> Iterator[TypedOperator]:
-    """Yield the operators of which the types of layers may be."""
-    for node, around, has_weight in zip(nodes, layers, find_weighted(nodes), strict=True):
+    chains, typed, unnamed = [], [], 0
+    for node, named, around in zip(nodes, by_name, _ask_readers(nodes, by_name), strict=True):
         kind = node.get_type_name()
+        if is_keras or kind in _PASSIVE:  # the names of Keras' calls have numbers; a constant may be anywhere
+            chains.append((ROOT, *around))
+        else:
+            chains.append(counter.enter(kind, around, is_scoped=named is not None))
         if kind not in _PASSIVE:
-            yield TypedOperator(around[-1].path if around else "", kind, has_weight, is_free=kind in OPERATORS.free)
-
-
-def _count_unnamed(nodes: Sequence[Any], named: Sequence[_Around | None]) -> int:
-    """Return how many operators that compute tell no layer; 0 if no node is in a layer by its name."""
-    if not any(named):
-        return 0
-    kinds = (node.get_type_name() for node, by_name in zip(nodes, named, strict=True) if by_name is None)
-    return sum(kind not in _PASSIVE and kind not in OPERATORS.free for kind in kinds)
+            is_free = kind in OPERATORS.free
+            typed.append(TypedOperator(around[-1].path if around else "", kind, node.get_name() in readers, is_free))
+            unnamed += named is None and not is_free
+    types = name_types(name_model(model), typed, with_containers=True)
+    return Layers(chains, types, weights, unnamed if any(by_name) else 0)
 
 
 # The layers that names tell -------------------------------------------------------------------------------------------

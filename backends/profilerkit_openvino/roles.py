@@ -8,7 +8,7 @@ that they are a weight, such as a bias.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
 from math import prod
 from typing import Any, NamedTuple
@@ -56,11 +56,6 @@ class Use(NamedTuple):
     def kind(self) -> str:
         """The operator of the node."""
         return str(self.node.get_type_name())
-
-    @property
-    def reader(self) -> str:
-        """The unique name of the node."""
-        return str(self.node.get_name())
 
     @property
     def other_input(self) -> Any:
@@ -117,15 +112,11 @@ def _is_scale(use: Use) -> bool:
     is_minuend = use.kind == "Subtract" and use.position == 0
     if use.kind not in ("Multiply", "Subtract") or is_minuend:
         return False
-    source = _skip_nodes(use.other_input, lambda node: node.get_type_name() in ("Subtract", "Multiply", "Reshape"))
+    source = use.other_input
+    while source.get_type_name() in ("Subtract", "Multiply", "Reshape"):
+        source = source.input_value(0).get_node()
     if source.get_type_name() != "Convert" or not dtype_name(source.get_input_element_type(0)).startswith(_NARROW):
         return False
-    origin = _skip_nodes(source, lambda node: node.get_input_size() > 0)
-    return bool(origin.get_type_name() == "Constant")
-
-
-def _skip_nodes(node: Any, is_skipped: Callable[[Any], bool]) -> Any:
-    """Return the first node that is not skipped, on the way from a node back through first inputs."""
-    while is_skipped(node):
-        node = node.input_value(0).get_node()
-    return node
+    while source.get_input_size() > 0:
+        source = source.input_value(0).get_node()
+    return bool(source.get_type_name() == "Constant")

@@ -17,7 +17,7 @@ from .layers import find_layers
 from .nodes import dtype_name
 from .runtime import openvino
 from .walk import Values, Walk, read_inputs
-from .weights import list_weights
+from .weights import place_weights
 
 __all__ = ["declare", "trace_model", "walk_call"]
 
@@ -39,7 +39,8 @@ def declare(model: Any) -> list[Declared]:
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone."""
     layers = find_layers(model)
-    weights = list(list_weights(model.get_ordered_ops(), layers.chains))
+    paths = {node.get_name(): path for node, path in zip(model.get_ordered_ops(), layers.paths, strict=True)}
+    weights = list(place_weights(layers.weights, paths))
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))
     walk = Walk(layers.paths)

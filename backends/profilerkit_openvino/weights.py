@@ -1,24 +1,62 @@
-"""The weights of a model: how its constants are stored, and which layers use them."""
+"""The weights of a model: the role of each constant, how it is stored, and which layers use it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
-from profilerkit.backend_kit.scoped_calls import PlacedWeight, Scope
+from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.records import WeightRecord
 
-from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner, read_consumers
+from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner
 from .roles import Role, Use, find_role
 
-__all__ = ["find_weighted", "list_weights"]
+__all__ = ["Weight", "find_readers", "find_weights", "place_weights"]
 
 
-def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Iterator[PlacedWeight]:
-    """Yield the parameters and buffers: a weight belongs to the layers that use it."""
-    paths = {node.get_name(): chain[-1].path for node, chain in zip(nodes, chains, strict=True)}
-    for identity, weight in enumerate(_find_weights(nodes)):
+@dataclass(frozen=True)
+class Weight:
+    """A constant that is a parameter or a buffer.
+
+    Attributes:
+        node: Its node.
+        role: Its role.
+        users: The names of the nodes that run and read it, or a value that is computed from it; all of them are nodes
+            of the model's own graph: a weight inside of a loop is used by the loop.
+    """
+
+    node: Any
+    role: Role
+    users: Sequence[str]
+
+
+def find_weights(nodes: Sequence[Any]) -> list[Weight]:
+    """Return the weights in a graph and in the graphs inside its nodes."""
+    weights = []
+    for node in nodes:
+        for inner in list_inner(node):
+            for weight in find_weights(inner.get_ordered_ops()):
+                weights.append(Weight(weight.node, weight.role, [node.get_name()] if weight.users else []))
+    for constant in _find_constants(nodes):
+        role = find_role(constant.node, constant.uses, constant.reads)
+        if role is not Role.NUMBER:
+            weights.append(Weight(constant.node, role, constant.users))
+    return weights
+
+
+def find_readers(weights: Iterable[Weight]) -> set[str]:
+    """Return the names of the nodes that use a parameter, also a converted and scaled parameter."""
+    return {user for weight in weights if weight.role is Role.PARAMETER for user in weight.users}
+
+
+def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterator[PlacedWeight]:
+    """Yield the weights of the layers that use them; ``paths`` has the layer of each node by the node's name.
+
+    A weight without a user belongs to the model itself.
+    """
+    for identity, weight in enumerate(weights):
         constant = weight.node
         shape, element = tuple(constant.get_output_shape(0)), constant.get_output_element_type(0)
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
@@ -29,51 +67,47 @@ def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Ite
             yield PlacedWeight(path, record, weight.role is Role.PARAMETER)
 
 
-def find_weighted(nodes: Sequence[Any]) -> list[bool]:
-    """Return for each node whether it reads a parameter, also a converted and scaled parameter."""
-    parameters = [weight for weight in _find_weights(nodes) if weight.role is Role.PARAMETER]
-    readers = {user for parameter in parameters for user in parameter.users}
-    return [node.get_name() in readers for node in nodes]
+@dataclass(eq=False)
+class _Constant:
+    """A constant of a graph.
 
-
-class _Weight(NamedTuple):
-    """A constant that is a weight, and the names of its users: nodes of the model's own graph."""
+    Attributes:
+        node: Its node.
+        uses: The uses of it, and of all values that are computed from constants alone and from it.
+        reads: The uses of its own elements, converted or reshaped, by nodes that run.
+        users: The names of the nodes that run among the users.
+    """
 
     node: Any
-    role: Role
-    users: list[str]
+    uses: list[Use] = field(default_factory=list)
+    reads: list[Use] = field(default_factory=list)
+    users: list[str] = field(default_factory=list)
 
 
-def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
-    """Yield the weights in a graph and in the graphs inside it; ``holder`` is the node around the graph, if any."""
+def _find_constants(nodes: Sequence[Any]) -> list[_Constant]:
+    """Return the constants of a graph, whose nodes are in the order in which they run."""
+    constants = []
     is_constant: dict[str, bool] = {}
+    #: By the name of a node: the constants that its constant results are computed from, and the one whose elements they
+    #: have: it goes through the first inputs of nodes.
+    origins: dict[str, dict[_Constant, None]] = {}
+    elements: dict[str, _Constant | None] = {}
     for node in nodes:
-        sources = [is_constant[value.get_node().get_name()] for value in node.input_values()]
-        is_constant[node.get_name()] = is_made_of_constants(node, sources)
-    for node in nodes:
-        for inner in list_inner(node):
-            yield from _find_weights(inner.get_ordered_ops(), holder or node.get_name())
+        name, sources = node.get_name(), [value.get_node().get_name() for value in node.input_values()]
+        is_constant[name] = is_made_of_constants(node, [is_constant[source] for source in sources])
+        for position, source in enumerate(sources):
+            for constant in origins[source]:
+                use = Use(node, position)
+                constant.uses.append(use)
+                if not is_constant[name]:
+                    constant.users.append(name)
+                    if constant is elements[source]:
+                        constant.reads.append(use)
+        origins[name], elements[name] = {}, None
         if node.get_type_name() == "Constant":
-            uses = list(_trace_uses(node, is_constant))
-            reads = [use for use in _trace_uses(node, is_constant, by_elements=True) if not is_constant[use.reader]]
-            users = [use.reader for use in uses if not is_constant[use.reader]]
-            role = find_role(node, uses, reads)
-            if role is not Role.NUMBER:
-                yield _Weight(node, role, [holder] if holder and users else users)
-
-
-def _trace_uses(node: Any, is_constant: Mapping[str, bool], by_elements: bool = False) -> Iterator[Use]:
-    """Yield the uses of a constant, and of the values that constant nodes compute from it, up to the nodes that run.
-
-    With ``by_elements`` the values are followed that have the elements of the constant, converted or reshaped: they go
-    through the first input of nodes.
-    """
-    waiting, seen = [node], set[str]()
-    while waiting:
-        for target in read_consumers(waiting.pop(), is_constant):
-            use = Use(target.get_node(), target.get_index())
-            yield use
-            is_followed = is_constant[use.reader] and (use.position == 0 or not by_elements)
-            if is_followed and use.reader not in seen:
-                seen.add(use.reader)
-                waiting.append(use.node)
+            constants.append(_Constant(node))
+            origins[name], elements[name] = {constants[-1]: None}, constants[-1]
+        elif is_constant[name] and sources:
+            origins[name] = {constant: None for source in sources for constant in origins[source]}
+            elements[name] = elements[sources[0]]
+    return constants

@@ -70,9 +70,9 @@ def explain_failure(
         return backend_failed(error, backend, location)
     layer = _find_layer(error)
     if isinstance(error, UnfitError):
-        place = f" in layer {layer}" if layer else ""
+        in_layer = f" in layer {layer}" if layer else ""
         failure = ModelFailedError(
-            f"the graph cannot be followed{place}: {error}; it was called with {inputs!r}, {hint}"
+            f"the graph cannot be followed{in_layer}: {error}; it was called with {inputs!r}, {hint}"
         )
         failure.__cause__ = error
         return failure
