@@ -47,13 +47,11 @@ class Value:
     def read(cls, number: int, constant: bool, output: Any) -> Value:
         """Return the value of an output of a node."""
         partial, element = output.get_partial_shape(), output.get_element_type()
-        if not partial.is_static:
-            dims = partial if partial.rank.is_static else ()
-            sizes = tuple(dim.get_length() if dim.is_static else -1 for dim in dims)
-            return cls(number, constant, TensorInfo(sizes, dtype_name(element)), None, 0)
-        shape = Shape(partial.to_shape())
-        info = TensorInfo(tuple(shape), dtype_name(element))
-        return cls(number, constant, info, shape, count_bytes(shape.numel, element))
+        dims = partial if partial.rank.is_static else ()
+        sizes = tuple(dim.get_length() if dim.is_static else -1 for dim in dims)
+        shape = Shape(sizes) if partial.is_static else None
+        size = 0 if shape is None else count_bytes(shape.numel, element)
+        return cls(number, constant, TensorInfo(sizes, dtype_name(element)), shape, size)
 
 
 #: The values that nodes have made, by the name of the node and the index of the output.
@@ -163,39 +161,41 @@ class Walk:
     def _walk_loop(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
         """Go over the body of a ``Loop`` or ``TensorIterator`` once, for all of its turns.
 
-        The loop is noted as two operators: one before its body, because the inputs of a turn are alive while the body
-        runs, and one after it.
+        The loop is noted as two operators: one before its body, which makes the values that a turn gets, because these
+        are alive while the body runs, and one after it.
         """
         [graph], name, turns = list_inner(node), node.get_type_name(), _count_turns(node)
-        same_in_all_turns, made_for_a_turn = self._bind_parameters(node, graph, inputs)
         times_of_body = times * turns.number_to_count
+        values = _find_same_in_all_turns(node, graph, inputs)
+        made_for_a_turn: Values = {}
+        for parameter in graph.get_parameters():
+            key = parameter.get_name(), 0
+            if key not in values:
+                made_for_a_turn[key] = self.make_value(parameter.output(0))
         self.work.append(Executed(name, self.node, inputs, tuple(made_for_a_turn.values()), times_of_body))
-        body = self._walk_body(graph, {**same_in_all_turns, **made_for_a_turn}, times_of_body)
-        work = body.work
-        if turns.exact is None:
-            reason = _MAY_NOT_RUN if turns.most is None else _MAY_STOP
-            work = self._count_first(node, Body(work, ()), Body(Work(), ()), reason)
-        missing = f"{name} of an unknown number of turns" if turns.most is None else ""
+        body = self._walk_body(graph, {**values, **made_for_a_turn}, times_of_body)
+        work, missing = body.work, ""
+        if turns.most is None:
+            missing = f"{name} of an unknown number of turns"
+            work = self._count_first(node, Body(work, ()), Body(Work(), ()), _MAY_NOT_RUN)
+        elif turns.exact is None:
+            work = self._count_first(node, Body(work, ()), Body(Work(), ()), _MAY_STOP)
         self.work.add_loop(work)
         self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=missing))
-
-    def _bind_parameters(self, node: Any, graph: Any, inputs: Sequence[Value]) -> tuple[Values, Values]:
-        """Return the values of a loop body's parameters: those of the loop's inputs, and new ones for each turn."""
-        parameters = graph.get_parameters()
-        same_in_all_turns: Values = {
-            (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
-            for entry in node.get_input_descriptions()
-            if type(entry).__name__.startswith("Invariant")
-        }
-        keys = {(parameter.get_name(), 0): parameter for parameter in parameters}
-        made_for_a_turn: Values = {
-            key: self.make_value(parameter.output(0)) for key, parameter in keys.items() if key not in same_in_all_turns
-        }
-        return same_in_all_turns, made_for_a_turn
 
     def _count_first(self, node: Any, first: Body[Work, Value], second: Body[Work, Value], reason: str) -> Work:
         """Return the work of a node that runs one of two bodies: the first's work; ``reason`` says why the first."""
         return count_first(first, second, self.node, self.paths[self.node], reason.format(node.get_friendly_name()))
+
+
+def _find_same_in_all_turns(node: Any, graph: Any, inputs: Sequence[Value]) -> Values:
+    """Return the values of the parameters of a loop's body that get an input of the loop, the same in every turn."""
+    parameters = graph.get_parameters()
+    return {
+        (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
+        for entry in node.get_input_descriptions()
+        if type(entry).__name__.startswith("Invariant")
+    }
 
 
 def _count_turns(node: Any) -> Turns:
