@@ -15,13 +15,11 @@ from statistics import median_high
 from profilerkit.backend import Backend, DeviceLike, RunOptions
 from profilerkit.count_text import format_count
 from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
-from profilerkit.error_text import error_line
 from profilerkit.process.environment import machine
 from profilerkit.protocols import NamesDevices, require_capability
 
 from ..capabilities import CAPABILITIES, Calibrates
 from .calibration import Calibration, write_content
-from .cases import CalibrationCase
 from .measuring import choose_clock, measure_networks, measure_tables
 
 #: The shares of the time that the host and the networks have; the operators have the rest.
@@ -60,17 +58,13 @@ def calibrate(
     began = time.perf_counter()
     cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
     progress(f"{format_count(len(cases), 'operator')} on {info.name}")
-    failed: dict[str, str] = {}
-
-    def leave_out(case: CalibrationCase, error: Exception) -> None:
-        failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
-        progress(f"without {case.name}: {failed[case.name]}")
-
     with provider.use_threads(num_threads) as threads:
         clock = choose_clock(info, threads)
         host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
-        left_for_operators = began + seconds * (1 - _OF_NETWORKS) - time.perf_counter()
-        tables = measure_tables(backend, cases, left_for_operators, clock, leave_out)
+        for_operators = began + seconds * (1 - _OF_NETWORKS) - time.perf_counter()
+        tables, failed = measure_tables(backend, cases, for_operators, clock)
+    for name, reason in failed.items():
+        progress(f"without {name}: {reason}")
     dispatch = host.operator_call or min(table.least_seconds for table in tables)
     calibration = Calibration(tables, dispatch, host, backend=_describe_backend(backend, threads))
 

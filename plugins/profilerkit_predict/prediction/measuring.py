@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
@@ -16,6 +16,7 @@ import msgspec
 
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices.info import DeviceInfo
+from profilerkit.error_text import error_line
 from profilerkit.errors import InputError, ProfilerKitError
 from profilerkit.protocols import Trains, find_capability
 from profilerkit.times.run import Run
@@ -52,8 +53,11 @@ class _TablePoint(NamedTuple):
     point: Point
 
 
-def _raise_error(case: CalibrationCase, error: Exception) -> None:
-    raise error
+class MeasuredTables(NamedTuple):
+    """The tables of the operators that were measured, and why others failed, by the names of their cases."""
+
+    tables: tuple[EfficiencyTable, ...]
+    failed: Mapping[str, str]
 
 
 def measure_tables(
@@ -61,16 +65,16 @@ def measure_tables(
     cases: Iterable[CalibrationCase],
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
-    leave_out: Callable[[CalibrationCase, Exception], object] = _raise_error,
-) -> tuple[EfficiencyTable, ...]:
-    """Measure operators and return their tables; raises `InputError` if a case is not one operator.
+) -> MeasuredTables:
+    """Measure operators and return their tables; raises `InputError` if a case is not one operator, or if all fail.
 
     If the time is over before all are measured, the operators left out are spread over all kinds and sizes; but there
-    is a product and traffic, for a peak and a bandwidth. An operator that the device refuses, for example in some
-    dtype, goes to ``leave_out``.
+    is a product and traffic, for a peak and a bandwidth. An operator fails that the device refuses, for example in some
+    dtype.
     """
     listed = in_spread_order(cases, lambda case: case.name.partition(" ")[0])
     points: dict[tuple[str, str], list[Point]] = {}
+    failed: dict[str, str] = {}
     deadline = time.perf_counter() + seconds
     for index, case in enumerate(listed):
         left = deadline - time.perf_counter()
@@ -81,12 +85,14 @@ def measure_tables(
         except ProfilerKitError:
             raise
         except Exception as error:
-            leave_out(case, error)
+            failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
         else:
             points.setdefault((kind, dtype), []).append(point)
     if not points:
-        raise InputError(f"the {backend.name} backend provides no operator to measure")
-    return tuple(EfficiencyTable(kind, dtype, tuple(members)) for (kind, dtype), members in points.items())
+        why = "".join(f"; {name}: {reason}" for name, reason in failed.items())
+        raise InputError(f"the {backend.name} backend provides no operator to measure{why}")
+    tables = [EfficiencyTable(kind, dtype, tuple(members)) for (kind, dtype), members in points.items()]
+    return MeasuredTables(tuple(tables), failed)
 
 
 def _measure_case(backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]) -> _TablePoint:

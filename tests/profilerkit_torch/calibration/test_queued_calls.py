@@ -105,7 +105,7 @@ def test_a_calibration_takes_such_seconds_as_they_are(device: FakeDevice) -> Non
 
     queued = QueuedCall(lambda: device.give(6e-6, 3e-6), Busy(torch.device("cpu"), device.event))
     made = OperatorCall(queued, torch.nn.ReLU(), ModelInputs(torch.zeros(4)), lambda: queued.host_seconds)
-    (table,) = measure_tables(TorchBackend(), [CalibrationCase("relu", lambda: made)], 0.2, device.clock)
+    (table,) = measure_tables(TorchBackend(), [CalibrationCase("relu", lambda: made)], 0.2, device.clock).tables
     (point,) = table.points
     assert point.seconds == pytest.approx(3e-6)
     assert point.host_seconds == pytest.approx(6e-6)
