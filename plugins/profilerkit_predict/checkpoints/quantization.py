@@ -40,34 +40,46 @@ def read_formats(config: _Config | None) -> Formats:
     """
     if not config or config.get("dequantize"):
         return lambda path, kind: None
-    described, in_modelopt_file = config, config.get("quantization")
-    if "quant_method" not in config and isinstance(in_modelopt_file, Mapping):
-        described = {**in_modelopt_file, "quant_method": "modelopt"}
-    method = str(described.get("quant_method", ""))
+    if "quant_method" not in config and isinstance(config.get("quantization"), Mapping):
+        config = {**config["quantization"], "quant_method": "modelopt"}
+    method = str(config.get("quant_method", ""))
     try:
-        kept = (item for name in _NAMES_OF_KEPT for item in described.get(name) or ())
-        converted = METHODS[method](described)
-        rules = [Rule(compile_pattern(str(item)), None) for item in kept]
-        rules += [Rule(None, converted)] if isinstance(converted, WeightFormat) else converted
+        rules = _list_rules(method, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
         raise _make_refusal(method, error) from error
     return lambda path, kind: _find_format(rules, path, kind)
 
 
-def _find_format(rules: list[Rule], path: str, kind: WeightKind) -> WeightFormat | None:
-    """Return the format of the first rule that fits; experts that a library joins are also known by one of them.
+def _list_rules(method: str, config: _Config) -> list[Rule]:
+    """Return the rules of a configuration: layers that keep their dtype come first."""
+    rules = [Rule(compile_pattern(str(layer)), None) for name in _NAMES_OF_KEPT for layer in config.get(name) or ()]
+    converted = METHODS[method](config)
+    rules += [Rule(None, converted)] if isinstance(converted, WeightFormat) else converted
+    return rules
 
-    A head, whose layer is the table where both are one weight, is known by its own name too. One that a rule names is
-    converted, whatever the format is for.
-    """
-    others = {WeightKind.EXPERTS: (f"{path}.0.gate_proj",), WeightKind.HEAD: ("lm_head",)}
-    names = (path, *others.get(kind, ()))
+
+def _find_format(rules: list[Rule], path: str, kind: WeightKind) -> WeightFormat | None:
+    """Return the format by the first rule for a layer and a kind of weights; None for the weights' own dtype."""
+    names = _list_names(path, kind)
     for rule in rules:
         is_named = rule.pattern is not None and any(rule.pattern.search(name) for name in names)
-        is_for_kind = rule.format is None or kind in rule.format.kinds or (kind is WeightKind.HEAD and is_named)
-        if is_for_kind and (is_named or rule.pattern is None):
+        if rule.pattern is not None and not is_named:
+            continue
+        is_named_head = kind is WeightKind.HEAD and is_named  # it is converted, whatever the format is for
+        if rule.format is None or kind in rule.format.kinds or is_named_head:
             return rule.format
     return None
+
+
+def _list_names(path: str, kind: WeightKind) -> tuple[str, ...]:
+    """Return the paths by which a configuration may name a layer.
+
+    A library joins experts that a configuration has one by one. A head that is one weight with the table is in the
+    table's layer.
+    """
+    if kind is WeightKind.EXPERTS:
+        return path, f"{path}.0.gate_proj"
+    return (path, "lm_head") if kind is WeightKind.HEAD else (path,)
 
 
 def _make_refusal(method: str, error: Exception) -> InputError:
