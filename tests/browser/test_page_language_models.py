@@ -9,7 +9,7 @@ from browsing import Open, browser, visit
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
-from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.serving import predict_serving
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
     """The page of a toy model with three batches, whose caches have bytes and KiB."""
     cost = StepCost(toy_facts(), DEVICE)
     batches = (1, 8, 32)
-    fits = tuple(fit(cost, batch, 20, 64, 0.1) for batch in batches)
+    fits = tuple(DeviceMemory(cost, 64, 0.1).fit(batch, 20) for batch in batches)
     serving = tuple(predict_serving(cost, batch, 16, 4) for batch in batches)
     report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", serving, fits)
     page = tmp_path / "toy.html"

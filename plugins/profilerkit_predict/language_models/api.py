@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -17,7 +17,7 @@ from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.collector import collector_paused
 
 from ..checkpoints.formats import WeightFormat, find_weight_format
-from .adapters import Adapters, read_adapters
+from .adapters import read_adapters
 from .comparison import LanguageModelComparison
 from .engines import find_engine
 from .facts_source import FactsSource, open_facts_source
@@ -25,7 +25,6 @@ from .layout import read_layout
 from .model_cache import CacheBytes
 from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
 from .queueing import RATE
-from .records import ModelFacts
 from .report import LanguageModelReport, Request, make_report
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .step_cost import StepCost
@@ -130,7 +129,6 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    targets = product(_read_values("device", device, device_of), _read_values("weights", weights, find_weight_format))
     options = _Options(
         prompts=_Prompts(
             prompt=_COUNT.or_none()("prompt", prompt),
@@ -139,29 +137,32 @@ def llm(
             image_size=read_image_size(image_size, images),
         ),
         batches=tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})),
-        targets=list(targets),
-        make_cost=partial(
-            StepCost,
-            layout=read_layout(_COUNT("devices", devices), parallel),
-            block_size=_COUNT("block_size", rule.block_size if block_size is None else block_size),
-            cache_format=_read_cache_format(cache_dtype),
-            shared_prefix=_COUNT.or_none()("shared_prefix", shared_prefix) or 0,
-            engine=rule,
-        ),
-        make_request=partial(
-            Request,
-            prefill_tokens=_COUNT("prefill_tokens", prefill_tokens),
-            reserve=_RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
-            rate=RATE("rate", rate),
-        ),
+        devices=_read_values("device", device, device_of),
+        weights=_read_values("weights", weights, find_weight_format),
+        engine={
+            "layout": read_layout(_COUNT("devices", devices), parallel),
+            "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
+            "cache_format": _read_cache_format(cache_dtype),
+            "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
+            "engine": rule,
+        },
+        limits={
+            "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
+            "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
+            "rate": RATE("rate", rate),
+        },
         draft=draft,
         speculation=read_speculation(draft_tokens, acceptance, draft),
-        read_adapters=partial(read_adapters, rank=lora_rank, count=lora_adapters, targets=lora_targets),
+        adapters={"rank": lora_rank, "count": lora_adapters, "targets": lora_targets},
         repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
-        open_source=partial(open_facts_source, backend=backend, name=name, trust=trust),
+        backend=backend,
+        trust=trust,
     )
-    kinds = _read_values("dtype", dtype, _name_dtype)
-    reports = [report for model, kind in product(models, kinds) for report in _report_model(model, kind, options)]
+    reports = [
+        report
+        for model, kind in product(models, _read_values("dtype", dtype, _name_dtype))
+        for report in _report_model(model, kind, name, options)
+    ]
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
@@ -186,42 +187,47 @@ class _Prompts(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """The arguments of `llm` that are the same for all models, read and checked; calls lack what a model adds."""
+    """The arguments of `llm` that are the same for all models, read and checked."""
 
     prompts: _Prompts
     batches: tuple[int, ...]
-    #: Each device with each format of the weights.
-    targets: list[tuple[DeviceInfo | None, WeightFormat | None]]
-    make_cost: Callable[..., StepCost]
-    make_request: Callable[..., Request]
+    devices: Sequence[DeviceInfo | None]
+    weights: Sequence[WeightFormat | None]
+    #: Arguments of `StepCost`, of `Request` and of `read_adapters`.
+    engine: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    adapters: Mapping[str, Any]
     draft: Any
     speculation: Speculation | None
-    read_adapters: Callable[[ModelFacts], Adapters | None]
     #: Of the measured generation; 0 without a measurement.
     repetitions: int
-    open_source: Callable[..., FactsSource]
+    backend: Backend | str | None
+    trust: bool
+
+    def open_source(self, model: Any, dtype: str | None, name: str | None = None) -> FactsSource:
+        """Return the source of the facts of a model, or of a drafter."""
+        return open_facts_source(model, dtype, self.backend, name, self.trust)
 
 
-def _report_model(model: Any, dtype: str | None, options: _Options) -> Iterator[LanguageModelReport]:
+def _report_model(model: Any, dtype: str | None, name: str | None, options: _Options) -> Iterator[LanguageModelReport]:
     """Yield the report of a model for each device and each format of its weights."""
     with collector_paused():  # it would go through all objects many times while modules are imported
-        source = options.open_source(model, dtype=dtype)
+        source = options.open_source(model, dtype, name)
         lengths, inputs = options.prompts.choose(source)
         facts = source.find_facts(lengths)
-    cost = options.make_cost(facts, adapters=options.read_adapters(facts), inputs=inputs)
+    cost = StepCost(facts, adapters=read_adapters(facts, **options.adapters), inputs=inputs, **options.engine)
     _require_possible(cost, lengths, options.speculation)
-    open_drafter = partial(options.open_source, dtype=dtype, name=None)
-    drafter = find_drafter(options.draft, facts, sum(lengths), open_drafter)
+    drafter = find_drafter(options.draft, facts, sum(lengths), partial(options.open_source, dtype=dtype))
     measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
-    request = options.make_request(*lengths)
-    cache = partial(source.find_cache, block_size=cost.block_size)
-    for device, weights in options.targets:
+    request = Request(*lengths, **options.limits)
+    find_cache = partial(source.find_cache, block_size=cost.block_size)
+    for device, weights in product(options.devices, options.weights):
         if weights is None and facts.unknown_storage:
             raise InputError(facts.unknown_storage)
         on_device = replace(cost, device=device, weights=weights)
         drafting = add_drafter(options.speculation, on_device, drafter)
         report = make_report(on_device, request, options.batches, drafting)
-        yield replace(report, measured=measured, cache_after=cache)
+        yield replace(report, measured=measured, cache_after=find_cache)
 
 
 def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation | None) -> None:

@@ -7,9 +7,8 @@ does.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -46,35 +45,37 @@ class EngineCache:
         """
         latent = self.facts.work.latent
         if latent is not None:
-            return self._list_latents(latent)
+            return tuple(self._list_latents(latent))
         alike: dict[CacheLayer, list[CacheLayer]] = {}
         for layer in self.facts.cache.parts:
             alike.setdefault(replace(layer, path=""), []).append(layer)
-        return tuple(itertools.starmap(self._join_layers, alike.items()))
+        return tuple(map(self._join_layers, alike.values()))
 
     @property
     def bytes_per_token(self) -> float:
         """The bytes that a token of one sequence adds to it, on average."""
         return sum(part.bytes_per_token for part in self.parts)
 
-    def _list_latents(self, latent: LatentAttention) -> tuple[CacheLayer, ...]:
-        """Return the latents, and the keys of an indexer if there is one."""
-        layout = self.engine.sparse_latents if latent.most_attended is not None else None
+    def _list_latents(self, latent: LatentAttention) -> Iterator[CacheLayer]:
+        """Yield the latents, and the keys of an indexer if there is one.
+
+        An engine may have a layout of its own for latents that an indexer chooses from.
+        """
         element_bytes = dtype_bytes(self.facts.dtype)
-        if layout is not None and self.cache_format is not None and self.cache_format.name == "fp8":
-            entry = latent.layers * layout.count_bytes(latent.rank, latent.rope)
-        else:
-            entry = self._store(latent.layers * (latent.rank + latent.rope) * element_bytes)
-        latents = CacheLayer("latents", entry, most_read=latent.most_attended, heads=1)
+        entry = self._store(latent.layers * (latent.rank + latent.rope) * element_bytes)
+        index_entry = self._store(latent.index_bytes)
+        layout = self.engine.sparse_latents if latent.most_attended is not None else None
         if layout is not None:
             index_entry = layout.count_index_bytes(latent.index_bytes // element_bytes)
-        else:
-            index_entry = self._store(latent.index_bytes) if latent.index_bytes else 0
-        return (latents, CacheLayer("keys of the indexer", index_entry, heads=1)) if index_entry else (latents,)
+            if self.cache_format is not None and self.cache_format.name == "fp8":
+                entry = latent.layers * layout.count_bytes(latent.rank, latent.rope)
+        yield CacheLayer("latents", entry, most_read=latent.most_attended, heads=1)
+        if index_entry:
+            yield CacheLayer("keys of the indexer", index_entry, heads=1)
 
-    def _join_layers(self, one: CacheLayer, layers: Sequence[CacheLayer]) -> CacheLayer:
-        """Return layers that are like ``one`` as one part, in the format of the cache."""
-        count, repeats = len(layers), self.facts.cache.repeats
+    def _join_layers(self, layers: Sequence[CacheLayer]) -> CacheLayer:
+        """Return layers that are alike as one part, in the format of the cache."""
+        one, count, repeats = layers[0], len(layers), self.facts.cache.repeats
         constant_bytes = count * one.constant_bytes
         if one.heads is not None:  # keys and values, and no state
             constant_bytes = self._store(constant_bytes)
@@ -88,11 +89,11 @@ class EngineCache:
             numbers=tuple(numbers) if len(numbers) == count else (),
         )
 
-    def _store(self, entry: int) -> int:
-        """Return the bytes of an entry in the format of the cache, given its bytes in the dtype of the activations."""
+    def _store(self, plain_bytes: int) -> int:
+        """Return the bytes in the format of the cache of what has so many in the dtype of the activations."""
         if self.cache_format is None:
-            return entry
-        return self.cache_format.count_bytes(entry // dtype_bytes(self.facts.dtype))
+            return plain_bytes
+        return self.cache_format.count_bytes(plain_bytes // dtype_bytes(self.facts.dtype))
 
     def count_bytes(self, context: int, batch: int, layout: Layout = ONE_DEVICE) -> int:
         """Return its bytes in blocks after so many tokens of so many sequences, on the fullest device of a layout."""

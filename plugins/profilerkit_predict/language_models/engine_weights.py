@@ -48,51 +48,58 @@ class EngineWeights:
         """
         read = dict.fromkeys(_NAMES.values(), 0.0)
         for part in self.facts.weights:
-            spread = 1 if part.routing is None else layout.data
-            read[_NAMES[part.kind]] += self._count_read_bytes(part, tokens * spread, is_first) / spread / layout.tensor
+            replicas = 1 if part.routing is None else layout.data
+            read_bytes = self._count_read_bytes(part, tokens * replicas, is_first)
+            read[_NAMES[part.kind]] += read_bytes / replicas / layout.tensor
         read[_NAMES[WeightKind.MATRIX]] += self._count_repeated_bytes(layout.tensor)
         return read
 
     def _count_read_bytes(self, part: WeightPart, tokens: int, is_first: bool) -> float:
         if part.read_in is ReadIn.NONE or (part.read_in is ReadIn.FIRST and not is_first):
             return 0.0
-        stored = count_stored_bytes(part, self.format)
+        return count_stored_bytes(part, self.format) * self._compute_read_share(part, tokens)
+
+    def _compute_read_share(self, part: WeightPart, tokens: int) -> float:
+        """Return which share of weights a step reads: of a table the rows of its tokens, of experts those chosen."""
         if part.kind is WeightKind.EMBEDDING and part.row_elements:
             rows = part.elements // part.row_elements
-            return stored * min(tokens * part.layers, rows) / rows
-        if part.routing is not None:
-            distinct: float = part.routing.experts_per_token
-            if self.has_uniform_routing:
-                distinct = count_expected_experts(part.routing.experts, part.routing.experts_per_token, tokens)
-            return stored * distinct / part.routing.experts
-        return stored
+            return min(tokens * part.layers, rows) / rows
+        if part.routing is None:
+            return 1.0
+        experts, chosen = part.routing.experts, part.routing.experts_per_token
+        return (count_expected_experts(experts, chosen, tokens) if self.has_uniform_routing else chosen) / experts
 
     def list_stage_bytes(self, layout: Layout) -> list[float]:
         """Return the bytes of a device in each stage of a pipeline: a share of a replica, and of all experts.
 
         Each stage has its layers, the first stage the tables too, and the last stage the head. A table that is the head
-        is in both. Norms, biases and buffers are not cut: each device has all of a stage.
+        is in both.
         """
-        first = last = 0.0
+        stages = [0.0] * layout.pipeline
         in_layers = self._count_repeated_bytes(layout.tensor)
         for part in self.facts.weights:
-            if part.is_shared:
-                continue
-            stored = count_stored_bytes(part, self.format)
-            cut = stored / layout.tensor
-            if part.kind is WeightKind.EMBEDDING:
-                first += cut
-            elif part.kind is WeightKind.HEAD:
-                last += cut
-                first += cut if part.row_elements and layout.pipeline > 1 else 0.0
-            elif part.routing is not None:
-                in_layers += layout.share_out_experts(stored, part.routing.experts)
-            else:
-                in_layers += stored if part.kind is WeightKind.OTHER else cut
-        stages = [in_layers * share for share in layout.compute_stage_shares(self.facts.sizes.layers)]
-        stages[0] += first
-        stages[-1] += last
-        return stages
+            device_bytes = self._count_device_bytes(part, layout)
+            is_tied_head = part.kind is WeightKind.HEAD and part.row_elements is not None
+            if part.kind is WeightKind.EMBEDDING or (is_tied_head and layout.pipeline > 1):
+                stages[0] += device_bytes
+            if part.kind is WeightKind.HEAD:
+                stages[-1] += device_bytes
+            elif part.kind is not WeightKind.EMBEDDING:
+                in_layers += device_bytes
+        shares = layout.compute_stage_shares(self.facts.sizes.layers)
+        return [stage + in_layers * share for stage, share in zip(stages, shares, strict=True)]
+
+    def _count_device_bytes(self, part: WeightPart, layout: Layout) -> float:
+        """Return the bytes of weights on each device of the stage that has them.
+
+        Norms, biases and buffers are not cut: each device has all of them.
+        """
+        if part.is_shared:
+            return 0.0
+        stored = count_stored_bytes(part, self.format)
+        if part.routing is not None:
+            return layout.share_out_experts(stored, part.routing.experts)
+        return stored if part.kind is WeightKind.OTHER else stored / layout.tensor
 
     def count_repeated_elements(self, tensor: int) -> float:
         """Return the elements of the matrices of keys and values that one of ``tensor`` devices has beyond its share.
@@ -101,23 +108,27 @@ class EngineWeights:
         whole, those of queries too. They have a row for each element of a token in the cache, and a column for each
         feature of a token.
         """
-        element_bytes, width = dtype_bytes(self.facts.dtype), self.facts.sizes.width or 0
+        element_bytes = dtype_bytes(self.facts.dtype)
         rows = 0.0
-        for part in self._plain_cache.parts:
+        for part in self._cache.parts:
             if not part.waits:  # waiting tokens become entries, which count
-                rows += (part.share_out(part.bytes_per_entry, tensor) - part.bytes_per_entry / tensor) / element_bytes
+                of_device = part.share_out(part.bytes_per_entry, tensor)
+                rows += (of_device - part.bytes_per_entry / tensor) / element_bytes
         latent = self.facts.work.latent
         if latent is not None:
             rows += latent.layers * latent.query_rank * (1 - 1 / tensor)
-        return rows * width
+        return rows * (self.facts.sizes.width or 0)
 
     @cached_property
-    def _plain_cache(self) -> EngineCache:
+    def _cache(self) -> EngineCache:
         """The cache in the dtype of the activations."""
         return EngineCache(self.facts)
 
     def _count_repeated_bytes(self, tensor: int) -> float:
         """Return the bytes of these elements, each of as many bytes as an element of any matrix has on average."""
         matrices = [part for part in self.facts.weights if part.kind is WeightKind.MATRIX]
+        elements = sum(part.elements for part in matrices)
+        if not elements:
+            return 0.0
         stored = sum(count_stored_bytes(part, self.format) for part in matrices)
-        return self.count_repeated_elements(tensor) * stored / (sum(part.elements for part in matrices) or 1)
+        return self.count_repeated_elements(tensor) * stored / elements

@@ -19,7 +19,7 @@ from profilerkit_pages.figures.canvas import (
     unit_for,
 )
 
-from .fitting import count_memory
+from .fitting import DeviceMemory
 from .report_tables import list_steps
 from .speculation import NOTHING_DRAFTED
 
@@ -149,9 +149,9 @@ LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] 
 def _list_memory(report: LanguageModelReport, longest: int) -> dict[int, int]:
     """Return the bytes that a device keeps of a report between steps, by tokens of context up to the longest."""
     most = min(report.facts.sizes.longest_context or longest, longest)
-    batch, cost = report.serving[-1].batch, report.cost
+    batch, memory = report.serving[-1].batch, DeviceMemory(report.cost, 1, 0.0, report.speculation or NOTHING_DRAFTED)
     return {
-        context: count_memory(cost, batch, context, 1, 0.0, cost.layout, report.speculation).resident
+        context: memory.count(batch, context).resident
         for context in sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
     }
 

@@ -77,70 +77,80 @@ class Fit:
     needed_devices: int | None
 
 
-def count_memory(
-    cost: StepCost,
-    batch: int,
-    context: int,
-    prefill_tokens: int,
-    reserve: float,
-    layout: Layout,
-    speculation: Speculation | None = None,
-) -> Memory:
-    """Return the bytes of the fullest device of a layout: its share of weights and cache, and activations of a pass.
+@dataclass(frozen=True)
+class DeviceMemory:
+    """The memory of the devices that serve a model."""
 
-    A pass has at most ``prefill_tokens`` of all replicas, and ``reserve`` is the share of the memory that is left free.
-    The drafter is on the same devices.
-    """
-    capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
-    drafters = (speculation or NOTHING_DRAFTED).list_stage_bytes(context, batch, layout)
-    stages = zip(cost.list_stage_bytes(context, batch, layout), drafters, strict=True)
-    stage, drafter = max(stages, key=lambda pair: sum(pair[0]) + pair[1])
-    return Memory(
-        weights=math.ceil(stage.weights),
-        cache=math.ceil(stage.cache),
-        activations=_count_activations(cost, batch, context, prefill_tokens, layout.data),
-        reserve=0 if capacity is None else math.ceil(capacity * reserve),
-        capacity=capacity,
-        adapters=math.ceil(stage.adapters),
-        drafter=math.ceil(drafter),
-    )
+    #: The model on these devices.
+    cost: StepCost
+    #: The most tokens of all replicas in one pass.
+    prefill_tokens: int
+    #: The share of the memory that is left free.
+    reserve: float
+    #: The drafted tokens; their drafter is on the same devices.
+    speculation: Speculation = NOTHING_DRAFTED
 
+    def count(self, batch: int, context: int, layout: Layout | None = None) -> Memory:
+        """Return the bytes of the fullest device for so many sequences of so many tokens.
 
-def _count_activations(cost: StepCost, batch: int, context: int, prefill_tokens: int, replicas: int) -> int | None:
-    """Return the bytes of activations of a replica, for each token as many as in the traced pass; None if not known."""
-    if cost.facts.traced is None:
-        return None
-    sequences = math.ceil(batch / replicas)
-    tokens = max(min(sequences * context, prefill_tokens // replicas), sequences)
-    traced = cost.facts.traced.prefill
-    return math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
+        They are its share of weights and cache, and the activations of a pass. ``layout`` is another layout than the
+        cost's own.
+        """
+        layout = layout or self.cost.layout
+        stages = self.cost.list_stage_bytes(context, batch, layout)
+        drafters = self.speculation.list_stage_bytes(context, batch, layout)
+        fullest = max(range(layout.pipeline), key=lambda number: sum(stages[number]) + drafters[number])
+        stage, capacity = stages[fullest], self._capacity
+        return Memory(
+            weights=math.ceil(stage.weights),
+            cache=math.ceil(stage.cache),
+            activations=self._count_activations(batch, context, layout.data),
+            reserve=0 if capacity is None else math.ceil(capacity * self.reserve),
+            capacity=capacity,
+            adapters=math.ceil(stage.adapters),
+            drafter=math.ceil(drafters[fullest]),
+        )
 
+    @property
+    def _capacity(self) -> int | None:
+        """The bytes of a device; None if they are not known."""
+        device = self.cost.device
+        return None if device is None or device.memory is None else int(device.memory)
 
-def fit(
-    cost: StepCost,
-    batch: int,
-    context: int,
-    prefill_tokens: int,
-    reserve: float,
-    speculation: Speculation | None = None,
-) -> Fit:
-    """Return the sizes that fit on the devices of a step cost, by the bytes of `count_memory`."""
+    def _count_activations(self, batch: int, context: int, replicas: int) -> int | None:
+        """Return the bytes of a replica, for each token as many as in the traced pass; None if they are not known."""
+        if self.cost.facts.traced is None:
+            return None
+        sequences = math.ceil(batch / replicas)
+        tokens = max(min(sequences * context, self.prefill_tokens // replicas), sequences)
+        traced = self.cost.facts.traced.prefill
+        return math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
 
-    def count(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
-        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, speculation)
+    def fit(self, batch: int, context: int) -> Fit:
+        """Return the sizes that fit, for so many sequences of so many tokens and for others."""
+        requested, devices = self.count(batch, context), self.cost.devices
+        if requested.capacity is None:
+            return Fit(requested, batch, context, devices, None, False, None, None)
+        maximum = self.cost.facts.sizes.longest_context
+        longest = _find_largest(maximum or MOST_TRIED, lambda tokens: bool(self.count(batch, tokens).fits))
+        return Fit(
+            memory=requested,
+            batch=batch,
+            context=context,
+            devices=devices,
+            longest_context=longest,
+            is_models_maximum=longest == maximum,
+            largest_batch=_find_largest(MOST_TRIED, lambda sequences: bool(self.count(sequences, context).fits)),
+            needed_devices=self._find_needed_devices(batch, context),
+        )
 
-    requested = count(batch, context)
-    if requested.capacity is None:
-        return Fit(requested, batch, context, cost.devices, None, False, None, None)
-    maximum = cost.facts.sizes.longest_context
-    longest = _find_largest(maximum or MOST_TRIED, lambda tokens: bool(count(batch, tokens).fits))
-    largest = _find_largest(MOST_TRIED, lambda sequences: bool(count(sequences, context).fits))
-    layers = cost.facts.sizes.layers  # stages are no more
-    most = layers if layers and cost.layout.pipeline > 1 and cost.layout.data == 1 else MOST_TRIED
-    too_few = _find_largest(most, lambda shares: not count(batch, context, _widen(cost.layout, shares)).fits)
-    needed = None if too_few == most else _widen(cost.layout, too_few + 1).devices
-    is_maximum = maximum is not None and longest == maximum
-    return Fit(requested, batch, context, cost.devices, longest, is_maximum, largest, needed)
+    def _find_needed_devices(self, batch: int, context: int) -> int | None:
+        """Return the least number of devices that it fits on; None if no number is enough."""
+        layout, layers = self.cost.layout, self.cost.facts.sizes.layers
+        has_stages = layout.pipeline > 1 and layout.data == 1
+        most = layers if layers and has_stages else MOST_TRIED  # there are no more stages than layers
+        too_few = _find_largest(most, lambda number: not self.count(batch, context, _widen(layout, number)).fits)
+        return None if too_few == most else _widen(layout, too_few + 1).devices
 
 
 def _widen(layout: Layout, count: int) -> Layout:

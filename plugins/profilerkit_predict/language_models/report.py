@@ -16,7 +16,7 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
-from .fitting import Fit, fit
+from .fitting import DeviceMemory, Fit
 from .model_cache import CacheBytes
 from .notes import general_notes, report_notes
 from .queueing import Arrivals, predict_arrivals, predict_burst
@@ -24,7 +24,7 @@ from .records import GeneratedTokens, ModelFacts
 from .report_json import write_report
 from .report_tables import list_tables
 from .serving import Serving, average_later_token, predict_serving
-from .speculation import Speculation
+from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
 from .steps import Piece
 from .text_table import draw_table, wrap_lines
@@ -181,7 +181,8 @@ def make_report(
     prompt, new, most_tokens, reserve, rate = request
     fits: list[Fit] = []
     if cost.device is not None and cost.device.memory is not None:
-        fits = [fit(cost, batch, prompt + new, most_tokens, reserve, speculation) for batch in batches]
+        memory = DeviceMemory(cost, most_tokens, reserve, speculation or NOTHING_DRAFTED)
+        fits = [memory.fit(batch, prompt + new) for batch in batches]
     rows = [predict_serving(cost, batch, prompt, new, speculation) for batch in batches]
     if not cost.facts.is_encoder_decoder:
         rows = [replace(row, burst=predict_burst(cost, row.batch, prompt, most_tokens)) for row in rows]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +19,6 @@ from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
 from .formulas import count_macs
 from .layout import ONE_DEVICE, Layout
-from .model_cache import CacheLayer
 from .prompts import EncodedInputs, require_context
 from .records import ModelFacts
 from .step_work import make_step
@@ -97,11 +95,6 @@ class StepCost:
     def cache(self) -> EngineCache:
         """The cache of the engine."""
         return EngineCache(self.facts, self.engine, self.block_size, self.cache_format, self.shared_prefix)
-
-    @property
-    def cache_layers(self) -> tuple[CacheLayer, ...]:
-        """How the engine's cache grows; see `EngineCache`."""
-        return self.cache.parts
 
     def cache_bytes(self, context: int, batch: int = 1) -> int:
         """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
@@ -196,10 +189,6 @@ class StepCost:
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
         return self.engine_weights.total_bytes
-
-    def device_weight_bytes(self, layout: Layout) -> int:
-        """Return the bytes of the weights of the fullest device of a layout."""
-        return math.ceil(max(self.engine_weights.list_stage_bytes(layout)))
 
     @cached_property
     def engine_weights(self) -> EngineWeights:

@@ -11,7 +11,7 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, Speculation, StepCost
 from profilerkit_predict.language_models.adapters import read_adapters
-from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
 from profilerkit_predict.language_models.records import MatrixShape
@@ -22,7 +22,7 @@ pytest.importorskip("matplotlib")
 
 def report(device: Any = DEVICE, **changes: Any) -> LanguageModelReport:
     cost = StepCost(toy_facts(**changes), device)
-    fits = (fit(cost, 8, 20, 64, 0.1),) if device else ()
+    fits = (DeviceMemory(cost, 64, 0.1).fit(8, 20),) if device else ()
     return LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 8, 16, 4),), fits)
 
 
@@ -41,7 +41,7 @@ def test_memory_is_that_of_one_device() -> None:
     cache = CacheGrowth((CacheLayer("layers.0", 8, heads=8),))
     for layout, expected in ((Layout(data=4), 2600 + 2 * 4096 * 8), (Layout(3), 2600 / 3 + 8 * 4096 * 3)):
         cost = StepCost(replace(toy_facts(), cache=cache), DEVICE, layout=layout)
-        rows, fits = (predict_serving(cost, 8, 16, 4),), (fit(cost, 8, 20, 64, 0.1),)
+        rows, fits = (predict_serving(cost, 8, 16, 4),), (DeviceMemory(cost, 64, 0.1).fit(8, 20),)
         shared = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", rows, fits)
         line, roof = shared.plot("cache_memory").axes[0].lines
         assert line.get_ydata()[-1] == pytest.approx(expected / 1024, rel=1e-4)

@@ -11,7 +11,7 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.adapters import read_adapters
-from profilerkit_predict.language_models.fitting import count_memory
+from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.records import MatrixShape, Routing
 from profilerkit_predict.language_models.serving import predict_serving
@@ -42,7 +42,7 @@ def test_a_step_reads_each_adapter_once(sequences: int, read: int) -> None:
 
 def test_devices_share_adapters_and_hold_them() -> None:
     cost = StepCost(FACTS, DEVICE, layout=Layout(4), adapters=read_adapters(FACTS, 4, 3, None))
-    memory: Any = count_memory(cost, 8, 32, 64, 0.0, cost.layout)
+    memory: Any = DeviceMemory(cost, 64, 0.0).count(8, 32)
     assert memory.adapters == 3 * (DENSE + EXPERTS) * 2 / 4
     assert memory.total == memory.weights + memory.cache + memory.activations + memory.adapters
     assert {term.name: term.amount for term in cost(8, 1, 20).terms}["adapters"] == 3 * (DENSE + CHOSEN) * 2 / 4
@@ -65,7 +65,7 @@ def test_replicas_spread_the_adapters_of_experts(batch: int, of_replica: int, of
     """Four replicas have all adapters of dense matrices each, and a fourth of those of experts, as of the experts."""
     layout = Layout(data=4, has_whole_experts=True)
     cost = StepCost(FACTS, DEVICE, layout=layout, adapters=read_adapters(FACTS, 4, 3, None))
-    assert count_memory(cost, batch, 32, 64, 0.0, layout).adapters == 3 * (DENSE + EXPERTS / 4) * 2
+    assert DeviceMemory(cost, 64, 0.0).count(batch, 32, layout).adapters == 3 * (DENSE + EXPERTS / 4) * 2
     amounts = {term.name: term.amount for term in cost(batch, 1, 20).terms}
     assert amounts["adapters"] == (of_replica * DENSE + of_all * CHOSEN / 4) * 2
 

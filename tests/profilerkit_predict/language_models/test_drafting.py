@@ -11,7 +11,7 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 from profilerkit import ArgumentError, InputError
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.figures import _compute_rates
-from profilerkit_predict.language_models.fitting import count_memory
+from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.layout import ONE_DEVICE, read_layout
 from profilerkit_predict.language_models.model_cache import CacheLayer
 from profilerkit_predict.language_models.prompts import Lengths
@@ -54,8 +54,8 @@ def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> Non
     checking = [COST(2, 4, cached, 4).seconds for cached in (100, 101)]
     assert row.draft.seconds == pytest.approx(drafting[1])
     assert row.time_per_output_token == pytest.approx((sum(checking) + 3 * sum(drafting)) / 2 / 1.875)
-    memory = count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE, speculate(SMALL))
-    assert memory.total == count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE).total + memory.drafter
+    memory = DeviceMemory(COST, 64, 0.0, speculate(SMALL)).count(4, 32)
+    assert memory.total == DeviceMemory(COST, 64, 0.0).count(4, 32).total + memory.drafter
     drafter_prefill = DRAFTER(2, 100).seconds
     first, later = row.time_to_first_token, row.time_per_output_token
     assert row.tokens_per_second == pytest.approx(2 * 3 / (first + drafter_prefill + 2 * later))
@@ -94,7 +94,7 @@ def test_layers_of_its_own_take_turns() -> None:
     for tokens, layers in ((2, 2), (3, 3), (5, 3)):
         speculation = speculate(SMALL, tokens, cost=own)
         assert speculation.drafters == layers
-        assert count_memory(own, 4, 32, 64, 0.0, ONE_DEVICE, speculation).drafter == layers * (200 + 4 * 32 * 2)
+        assert DeviceMemory(own, 64, 0.0, speculation).count(4, 32).drafter == layers * (200 + 4 * 32 * 2)
         row: Any = predict_serving(own, 2, 100, 3, speculation)
         assert row.draft == predict_serving(own, 2, 100, 3, speculate(SMALL)).draft
         first, later = row.time_to_first_token, row.time_per_output_token
@@ -153,7 +153,7 @@ def test_heads_of_a_number_of_parameters_are_read_for_each_token() -> None:
 def test_weights_of_the_model_are_read_and_not_stored_again() -> None:
     head = replace(COST.facts.weights[1], is_shared=True)
     drafter = StepCost(toy_facts(weights=(*SMALL.weights, head)), DEVICE)
-    assert drafter.device_weight_bytes(ONE_DEVICE) == drafter.stored_weight_bytes == 200
+    assert max(drafter.engine_weights.list_stage_bytes(ONE_DEVICE)) == drafter.stored_weight_bytes == 200
     assert drafter(1, 1, 20).weight_bytes == 200 + 200
 
 

@@ -12,7 +12,7 @@ import pytest
 from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
-from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
 from profilerkit_predict.language_models.page import list_step_bars
 from profilerkit_predict.language_models.report_tables import list_answers, tabulate_terms
@@ -23,7 +23,7 @@ pytest.importorskip("jinja2")
 
 def report(name: str = "Toy", device: Any = DEVICE, **changes: Any) -> LanguageModelReport:
     cost = StepCost(toy_facts(**changes), device)
-    fits = (fit(cost, 8, 20, 64, 0.1),) if device else ()
+    fits = (DeviceMemory(cost, 64, 0.1).fit(8, 20),) if device else ()
     return LanguageModelReport(name, cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 8, 16, 4),), fits)
 
 

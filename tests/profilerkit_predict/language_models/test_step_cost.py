@@ -13,7 +13,7 @@ from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import WeightKind, find_weight_format
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
-from profilerkit_predict.language_models.fitting import count_memory, fit
+from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.formulas import engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
 from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
@@ -239,7 +239,7 @@ def test_the_link_binds_where_it_takes_longest() -> None:
 def test_the_dictionary_has_the_notes_of_the_text() -> None:
     """A device without a link: what is sent is in no time, which both say."""
     cost = StepCost(toy_facts(width=10**6, layers=2), DEVICE, layout=read_layout(1, "tp2"))
-    rows, fits = (predict_serving(cost, 1, 16, 4),), (fit(cost, 1, 20, 64, 0.0),)
+    rows, fits = (predict_serving(cost, 1, 16, 4),), (DeviceMemory(cost, 64, 0.0).fit(1, 20),)
     report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", rows, fits)
     memory = report.to_dict()["engine"]["fits"][0]["memory"]
     assert (memory["total"], memory["fits"]) == (2600 // 2 + 32 * 8 // 2 + 2000, True)
@@ -251,13 +251,13 @@ def test_the_dictionary_has_the_notes_of_the_text() -> None:
 def test_memory_of_a_layout() -> None:
     cost = StepCost(SHARED, LINKED)
     for text, weights, cache in (("tp4", 508 + 4000, 8 * 32 * 8 // 2), ("pp2", 9000, 8 * 32 * 8 // 2)):
-        memory = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, text))
+        memory = DeviceMemory(cost, 64, 0.0).count(8, 32, read_layout(1, text))
         assert (memory.weights, memory.cache) == (weights, cache), text
     # Eight experts: whole ones over four, three or sixteen devices, at least one on each; cut ones over three.
     experts = {"dp4,ep4": 2, "dp3,ep3": 3, "dp16,ep16": 1, "dp3": 8 / 3}
     for text, count in experts.items():
         layout = read_layout(1, text)
-        memory = count_memory(cost, 8, 32, 64, 0.0, layout)
+        memory = DeviceMemory(cost, 64, 0.0).count(8, 32, layout)
         assert memory.weights == math.ceil(2000 + count * 2000), text
         assert memory.cache == math.ceil(8 / layout.data) * 32 * 8
         assert memory.activations == 64 // layout.data * 100, "each replica has its share of the tokens of a pass"
@@ -267,7 +267,7 @@ def test_the_fullest_device_has_whole_heads() -> None:
     """Eight heads on three devices: one has three of them, with three eighths of the cache, which it reads."""
     heads = replace(SHARED, cache=CacheGrowth((CacheLayer("layers.0", 8, heads=8),)))
     cost = StepCost(heads, LINKED, layout=Layout(3))
-    assert count_memory(cost, 8, 32, 64, 0.0, cost.layout).cache == 8 * 32 * 8 * 3 / 8
+    assert DeviceMemory(cost, 64, 0.0).count(8, 32).cache == 8 * 32 * 8 * 3 / 8
     terms = {term.name: term.amount for term in cost(8, 1, 32).terms}
     assert (terms["cache, read"], terms["cache, written"]) == (8 * 32 * 8 * 3 / 8, 8 * 8 * 3 / 8)
 
@@ -278,22 +278,22 @@ def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
     Where the table is the head, of 200, both stages have it, and the first a table of positions of 100 besides.
     """
     cost = StepCost(toy_facts(layers=3, parts=tuple(CacheLayer(f"layers.{index}", 8) for index in range(3))), DEVICE)
-    two, three = (count_memory(cost, 8, 32, 64, 0.0, Layout(pipeline=stages)) for stages in (2, 3))
+    two, three = (DeviceMemory(cost, 64, 0.0).count(8, 32, Layout(pipeline=stages)) for stages in (2, 3))
     assert (two.weights, two.cache) == (math.ceil(2 * 2000 / 3 + 400), 8 * 32 * 8 * 2)
     assert (three.weights, three.cache) == (math.ceil(2000 / 3 + 400), 8 * 32 * 8)
     matrices, head, _ = toy_facts().weights
     positions = WeightPart(WeightKind.EMBEDDING, 50, 100, "bfloat16", row_elements=4)
     for others, size in ((), 0), ((positions,), 100):
         tied = StepCost(toy_facts(layers=3, weights=(matrices, replace(head, row_elements=4), *others)), DEVICE)
-        assert tied.device_weight_bytes(Layout(pipeline=2)) == math.ceil(2 * 2000 / 3 + 200 + size)
-        assert tied.device_weight_bytes(Layout()) == 2200 + size
+        assert max(tied.engine_weights.list_stage_bytes(Layout(pipeline=2))) == pytest.approx(2 * 2000 / 3 + 200 + size)
+        assert max(tied.engine_weights.list_stage_bytes(Layout())) == 2200 + size
 
 
 @pytest.mark.parametrize(("tokens", "weights", "cache"), [(16, 1400, 16 * 4), (64, 1200, 64 * 12)])
 def test_the_fullest_stage_has_the_most_of_all_kinds_together(tokens: int, weights: int, cache: int) -> None:
     """Two layers of 1,000 bytes: the first has a table of 400 beside it, the last a head of 200 and more cache."""
     parts = (CacheLayer("layers.0", 4), CacheLayer("layers.1", 12))
-    memory = count_memory(StepCost(toy_facts(layers=2, parts=parts)), 1, tokens, 64, 0.0, Layout(pipeline=2))
+    memory = DeviceMemory(StepCost(toy_facts(layers=2, parts=parts)), 64, 0.0).count(1, tokens, Layout(pipeline=2))
     assert (memory.weights, memory.cache, memory.resident) == (weights, cache, weights + cache)
 
 
@@ -302,7 +302,7 @@ def test_matrices_that_make_latents_are_not_cut() -> None:
     latent = LatentAttention(2, 4, 16, 2, 3, 5, query_rank=6)
     cost = StepCost(toy_facts(latent=latent, width=4, layers=2), DEVICE, layout=Layout(4))
     repeated = 2 * (16 + 2 + 6) * 4 * (1 - 1 / 4)
-    assert cost.device_weight_bytes(cost.layout) == 2600 / 4 + 2 * repeated
+    assert max(cost.engine_weights.list_stage_bytes(cost.layout)) == 2600 / 4 + 2 * repeated
     plain = replace(cost, facts=toy_facts(latent=replace(latent, query_rank=0), width=4, layers=2))
     products = [next(term.amount for term in one(1, 1, 20).terms) for one in (cost, plain)]
     assert products[0] - products[1] == 2 * 6 * 4 * (1 - 1 / 4)
@@ -310,7 +310,8 @@ def test_matrices_that_make_latents_are_not_cut() -> None:
 
 def test_norms_are_not_cut() -> None:
     norms = WeightPart(WeightKind.OTHER, 10, 20, "bfloat16")
-    assert StepCost(toy_facts(weights=(*toy_facts().weights, norms))).device_weight_bytes(Layout(4)) == 2600 / 4 + 20
+    with_norms = StepCost(toy_facts(weights=(*toy_facts().weights, norms)))
+    assert with_norms.engine_weights.list_stage_bytes(Layout(4)) == [2600 / 4 + 20]
 
 
 @pytest.mark.parametrize(("stages", "fullest"), [(2, 8 * 32 + 3 * 100), (4, 8 * 32 + 100), (8, 8 * 32)])
@@ -326,8 +327,8 @@ def test_stages_are_no_more_than_layers() -> None:
     parts = tuple(CacheLayer(f"layers.{index}", size) for index, size in enumerate((3, 3, 2)))
     facts = toy_facts(layers=3, longest_context=None, parts=parts)
     cost = StepCost(facts, DEVICE, layout=Layout(pipeline=2), block_size=1)
-    assert fit(cost, 1, 250_000, 16, 0.0).needed_devices == 3
-    assert fit(cost, 1, 1_000_000, 16, 0.0).needed_devices is None
+    assert DeviceMemory(cost, 16, 0.0).fit(1, 250_000).needed_devices == 3
+    assert DeviceMemory(cost, 16, 0.0).fit(1, 1_000_000).needed_devices is None
     with pytest.raises(ArgumentError, match=r"parallel='pp4': Toy has 3 layers, .* give pp3 or less"):
         Layout(pipeline=4).require_layers(3, "Toy")
 
@@ -335,7 +336,7 @@ def test_stages_are_no_more_than_layers() -> None:
 def test_the_most_that_is_tried_is_no_maximum_of_the_model() -> None:
     """A state of constant size: any context fits, and no more than 1,048,576 tokens are tried."""
     state = StepCost(toy_facts(parts=(CacheLayer("layers.0", 0, 100),), longest_context=None), DEVICE)
-    result = fit(state, 1, 32, 64, 0.0)
+    result = DeviceMemory(state, 64, 0.0).fit(1, 32)
     assert (result.longest_context, result.is_models_maximum) == (2**20, False)
     assert [show_most(number) for number in (2**20, 181, 0, None)] == ["≥ 1,048,576", "181", "-", "-"]
 
@@ -427,12 +428,12 @@ def test_a_device_without_figures_gives_counts_alone() -> None:
     row: Any = predict_serving(StepCost(toy_facts(), bare), 1, 10, 4)
     assert (row.time_to_first_token, row.time_per_output_token, row.tokens_per_second) == (None, None, None)
     assert row.prefill.macs == 10 * 1000 + 100 + 6 * 55
-    assert fit(StepCost(toy_facts(), bare), 1, 10, 100, 0.1).longest_context is None
+    assert DeviceMemory(StepCost(toy_facts(), bare), 100, 0.1).fit(1, 10).longest_context is None
 
 
 def test_memory_is_told_apart() -> None:
     """1,600 bytes of activations for 16 tokens: 100 a token, of at most 64 tokens in a pass."""
-    memory = count_memory(COST, batch=10, context=32, prefill_tokens=64, reserve=0.25, layout=Layout(2))
+    memory = DeviceMemory(COST, 64, 0.25).count(10, 32, Layout(2))
     assert (memory.weights, memory.cache) == (2600 // 2, 10 * 32 * 8 // 2)
     assert (memory.activations, memory.reserve) == (6400, 250_000)
     assert memory.total == 1300 + 1280 + 6400 + 250_000
@@ -440,19 +441,19 @@ def test_memory_is_told_apart() -> None:
 
 
 def test_what_fits_is_the_largest_that_does() -> None:
-    result = fit(COST, batch=8, context=1024, prefill_tokens=64, reserve=0.0)
+    result = DeviceMemory(COST, 64, 0.0).fit(8, 1024)
     # 1,000,000 - 2,600 of weights - 6,400 of activations = 991,000 for the cache of 8 bytes a token.
     assert result.largest_batch == 991_000 // (8 * 1024)
     assert (result.longest_context, result.is_models_maximum) == (4096, True)
-    tight = fit(COST, batch=100, context=1024, prefill_tokens=64, reserve=0.0)
+    tight = DeviceMemory(COST, 64, 0.0).fit(100, 1024)
     sixteens = (1_000_000 - 2600 - 100 * 100) // (100 * 8 * 16)
     assert (tight.longest_context, tight.is_models_maximum) == (sixteens * 16, False)
     # 200 sequences of 1,024 tokens are 1,638,400 bytes of cache: two devices.
-    assert fit(COST, 200, 1024, 64, 0.0).needed_devices == 2
+    assert DeviceMemory(COST, 64, 0.0).fit(200, 1024).needed_devices == 2
 
 
 def test_activations_that_fill_a_device_fit_on_no_number_of_them() -> None:
-    result = fit(COST, 1, 1024, 10**6, 0.95)
+    result = DeviceMemory(COST, 10**6, 0.95).fit(1, 1024)
     assert result.needed_devices is None
     assert result.largest_batch == 0
 

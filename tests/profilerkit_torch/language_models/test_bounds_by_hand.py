@@ -91,7 +91,7 @@ def test_an_indexer_reads_every_key_and_attention_the_chosen_ones() -> None:
     pairs = (2 * 8 + 2) * (PROMPT + 1) + 4 * (16 + 4 + 16) * 4
     assert report.cost(1, 1, PROMPT).macs == 2 * (token + pairs) + WIDTH * WORDS
     # In bfloat16 a latent of 16 + 4 and a key of the indexer of 8, in each of two layers.
-    assert sum(layer.bytes_per_token for layer in report.cost.cache_layers) == 2 * (16 + 4 + 8) * 2
+    assert sum(layer.bytes_per_token for layer in report.cost.cache.parts) == 2 * (16 + 4 + 8) * 2
     assert report.cost(1, 1, PROMPT).cache_read_bytes == 2 * 2 * ((16 + 4) * 4 + 8 * PROMPT)
 
 
@@ -176,7 +176,7 @@ def test_heads_that_differ_by_layer() -> None:
     kinds = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64, "attention_k_eq_v": True}
     config = configuration("Gemma4TextConfig", **heads, **kinds, intermediate_size=64, hidden_size_per_layer_input=0)
     report: Any = llm(config, prompt=PROMPT, new=4, dtype="bf16")
-    layers = {layer.window: (layer.bytes_per_token, layer.heads) for layer in report.cost.cache_layers}
+    layers = {layer.window: (layer.bytes_per_token, layer.heads) for layer in report.cost.cache.parts}
     assert layers == {64: (2 * 4 * 8 * 2, 4), None: (2 * 2 * 16 * 2, 2)}
 
 
@@ -304,7 +304,7 @@ def test_devices_share_heads_and_hold_latents_whole() -> None:
     # of latents, of these keys with a bias, before both parts and before the head; and 2 + 2 frequencies in float32.
     norms = 2 * (24 + 16 + 2 * 8 + 2 * WIDTH) + WIDTH
     repeated = (2 * (28 + 24) * WIDTH * 2 + norms * 2 + 2 * 2 * 4) * (1 - 1 / 4)
-    assert latent.cost.device_weight_bytes(Layout(4)) == latent.cost.stored_weight_bytes / 4 + repeated
+    assert max(latent.cost.engine_weights.list_stage_bytes(Layout(4))) == latent.cost.stored_weight_bytes / 4 + repeated
 
 
 def test_devices_that_have_the_same_head_have_its_matrices() -> None:
@@ -317,7 +317,7 @@ def test_devices_that_have_the_same_head_have_its_matrices() -> None:
     keys_and_values = 2 * 2 * WIDTH * 2 * 8
     others = 5 * WIDTH * 2 + 2 * 4 * 4
     repeated = keys_and_values * 2 * (1 / 2 - 1 / 4) + others * (1 - 1 / 4)
-    assert cost.device_weight_bytes(Layout(4)) == cost.stored_weight_bytes / 4 + repeated
+    assert max(cost.engine_weights.list_stage_bytes(Layout(4))) == cost.stored_weight_bytes / 4 + repeated
 
 
 def test_devices_share_the_heads_of_cross_attention() -> None:
