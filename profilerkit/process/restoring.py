@@ -179,21 +179,22 @@ def whole_call(function: F) -> F:
 
 
 def _end_suspended(error: BaseException) -> None:
-    """End the context managers of generators that an error, raised inside of `contextlib`, has kept from their end.
+    """End what an error, raised while a block was entered or left, has kept from its end: generators, guards in C++.
 
-    Python would end them when the error is forgotten, after all was put back: a generator of torch's would then switch
-    a mode on again.
+    Python would end them when the error is forgotten, after all was put back: one of torch's would then switch a mode
+    on again. Guards end when the locals that hold them are cleared.
     """
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     for frame in reversed(frames):
-        if frame.f_globals is vars(contextlib):
-            names = frame.f_locals
-            with suppress(Exception):  # they would be dropped later too
-                for manager in (names.get("self"), names.get("cm")):
+        is_of_contextlib = frame.f_globals is vars(contextlib)
+        with suppress(Exception):  # they would be dropped later too
+            if is_of_contextlib:
+                for manager in (frame.f_locals.get("self"), frame.f_locals.get("cm")):
                     if isinstance(gen := getattr(manager, "gen", None), GeneratorType):
                         gen.close()
                     elif isinstance(manager, ExitStack) and frame.f_code.co_name == "__exit__":
                         manager.close()
+            if is_of_contextlib or frame.f_code.co_name in ("__enter__", "__exit__"):
                 frame.clear()
 
 

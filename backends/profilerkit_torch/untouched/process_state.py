@@ -168,8 +168,11 @@ def _make_autocast(device: str) -> Iterator[_Setting]:
 
 def _get_autocast_depth() -> int:
     """Return in how many blocks of autocast this thread is."""
-    torch.autocast_increment_nesting()
-    return torch.autocast_decrement_nesting()
+    try:
+        torch.autocast_increment_nesting()
+    finally:  # also if another thread raises an error here
+        depth = torch.autocast_decrement_nesting()
+    return depth
 
 
 def _set_autocast_depth(depth: int) -> None:

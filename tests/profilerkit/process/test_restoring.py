@@ -60,6 +60,46 @@ def test_a_block_whose_end_was_not_reached_is_put_back_by_the_one_around_it() ->
     assert order == ["inner", "outer"]
 
 
+class GuardedMode:
+    """A mode whose state is held by an object of C++: its end, whenever that comes, puts back what it found."""
+
+    class Guard:
+        def __init__(self, state: dict[str, bool]) -> None:
+            self.state, self.found = state, state["fast"]
+            state["fast"] = False
+
+        def __del__(self) -> None:
+            self.state["fast"] = self.found
+
+    def __init__(self, state: dict[str, bool]) -> None:
+        self.state = state
+
+    def __enter__(self) -> None:
+        self.guard = self.Guard(self.state)
+        raise KeyboardInterrupt  # as one that comes here from another thread
+
+    def __exit__(self, *error: object) -> None:
+        raise AssertionError("it was not entered")
+
+
+def test_what_an_interrupted_enter_has_made_ends_before_all_is_put_back() -> None:
+    """Else it ends when the error is forgotten, and changes the state again."""
+    state = {"fast": True}
+
+    def enter() -> None:
+        state["fast"] = False
+        with GuardedMode(state):
+            pass
+
+    with pytest.raises(KeyboardInterrupt) as raised, restored(lambda: state.update(fast=True)):
+        enter()
+    with pytest.raises(KeyboardInterrupt) as raised_by_step, restored(enter, lambda: state.update(fast=True)):
+        pass
+    del raised, raised_by_step
+    gc.collect()
+    assert state == {"fast": True}
+
+
 def test_all_arguments_are_worked_off_and_an_interrupt_comes_before_other_errors() -> None:
     done: list[int] = []
     errors = {1: ValueError(), 2: KeyboardInterrupt()}
