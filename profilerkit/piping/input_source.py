@@ -11,8 +11,8 @@ from typing import Any
 
 from ..arguments.structures import require_shallow
 from ..backend import Backend
-from ..errors import ArgumentError, FailureCode, InputError, classify
-from ..input_shapes import DEFAULT_DTYPE, InputShapes, TensorSpec, parse_input_shape
+from ..errors import ArgumentError, FailureCode, InputError, ModelFailedError, classify
+from ..input_shapes import DEFAULT_DTYPE, InputShapes, TensorSpec, parse_input_shape, write_shapes
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import fit_inputs
 from ..trace.records import ModelTrace
@@ -57,6 +57,22 @@ class InputSource:
                 return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = ModelInputs.of(self.example).map(backend.as_tensor)
         return inputs if batch_size is None else resize(fit_inputs(backend, model, inputs), backend, batch_size, model)
+
+    def explain(self, error: Exception) -> Exception:
+        """Return an error of the model or its inputs, with what a shape means where one is given or may be meant."""
+        if isinstance(error, ArgumentError) or not isinstance(error, (InputError, ModelFailedError)):
+            return error
+        leaves = [] if self.shapes is not None else [*ModelInputs.of(self.example).leaves()]
+        if self.shapes is not None:
+            hint = f"input_shape={write_shapes(self.shapes)} is of one sample: the batch is put in front of it"
+        elif leaves and all(type(leaf) is int for leaf in leaves):
+            hint = f"if these numbers are the shape of one sample, give input_shape={tuple(leaves)}"
+        else:
+            return error
+        kind = InputError if isinstance(error, InputError) else ModelFailedError
+        explained = kind(f"{error}; {hint}")
+        explained.__cause__ = error.__cause__ or error
+        return explained
 
 
 def _make_random_inputs(shapes: InputShapes, backend: Backend, batch_size: int, model: Any) -> ModelInputs:

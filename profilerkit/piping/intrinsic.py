@@ -19,7 +19,6 @@ from ..trace.validation import validate
 from .bundles import ComputeRunOptions, ComputeSampling
 from .function import Keys, Need, ProfilerFunction
 from .input_source import InputSource, resize
-from .shape_mistakes import explain_inputs
 from .status import StatusKey
 
 __all__ = [
@@ -118,7 +117,7 @@ class ComputeInputs(ProfilerFunction):
         except MemoryError:
             raise
         except Exception as error:
-            return NoInputs(explain_inputs(error, input_source, backend, model, call))
+            return NoInputs(error if input_source is None else input_source.explain(error))
 
 
 def find_split(data_splits: Mapping[str, DataLoader], name: str | None) -> DataLoader:
@@ -184,9 +183,8 @@ class ComputeTrace(ProfilerFunction):
         else:
             model_inputs = ModelInputs.of(inputs)
             result = _run_trace(backend, backend.trace, model, model_inputs)
-            if result.failure is not None:
-                failure = explain_inputs(result.failure, input_source, backend, model, model_inputs.function)
-                result = replace(result, failure=failure)
+            if result.failure is not None and input_source is not None:
+                result = replace(result, failure=input_source.explain(result.failure))
         return without_layers(result, ignore)
 
 

@@ -161,16 +161,6 @@ def test_numbers_that_a_model_takes_are_inputs() -> None:
     assert profile(Scaled(), (3, 4), metrics=["macs"])["macs"] == 24
 
 
-def test_inputs_of_another_dtype_than_the_weights_are_said_to_be() -> None:
-    """Of the same inputs the model in float32 has a value: 3 x 4 positions, 8 x 2 weights."""
-    model = nn.Conv1d(8, 2, 1)
-    other = copy.deepcopy(model).bfloat16()
-    compared = compare(model, other, inputs={"input": torch.randn(3, 8, 4)}, metrics=["macs"], names=["a", "b"])
-    assert compared["macs"] == {"a": 192, "b": None}
-    (reason,) = compared.other("b").status("macs").missing
-    assert reason.endswith("; the inputs are of float32; input_shape= in place of inputs makes inputs of bfloat16")
-
-
 def test_keyword_inputs_and_dtypes_are_those_of_the_program(tmp_path: Path) -> None:
     class Masked(nn.Module):
         def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> torch.Tensor:
