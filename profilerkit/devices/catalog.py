@@ -73,11 +73,17 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
 
 
 def _find_device(name: Any) -> DeviceInfo:
-    """Return the only device of a name, or else with an alias; raises `DeviceNotKnownError` for none, and several."""
+    """Return the device of exactly this name, or else the only one of a like name, or else with a like alias.
+
+    Raises `DeviceNotKnownError` for none, and for several.
+    """
     infos = devices()
     requested = _simplify(name) if isinstance(name, str) else ""
-    matching = [info for info in infos if requested == _simplify(info.name)]
-    matching = matching or [info for info in infos if requested in map(_simplify, info.aliases)]
+    matching = (
+        [info for info in infos if info.name == name]
+        or [info for info in infos if requested == _simplify(info.name)]
+        or [info for info in infos if requested in map(_simplify, info.aliases)]
+    )
     if len(matching) > 1:
         raise DeviceNotKnownError(
             f"{name!r} may be each of these devices: {', '.join(info.name for info in matching)}; give one of them"
@@ -94,7 +100,8 @@ def _find_device(name: Any) -> DeviceInfo:
 def _read_folders() -> dict[str, DeviceInfo]:
     """Return the devices in the user's folders, by their names."""
     by_name: dict[str, DeviceInfo] = {}
-    for folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
+    folders = [Path(folder).resolve() for folder in os.environ.get(FOLDERS, "").split(os.pathsep) if folder]
+    for folder in dict.fromkeys(folders):  # one that is named twice is one
         for info in devices_in(folder):
             if info.name in by_name:
                 raise RegistrationConflictError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -56,6 +57,24 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.M
         RegistrationConflictError, match=f"two files in the folders of {FOLDERS} describe a device 'toy'"
     ):
         devices()
+
+
+def test_a_device_has_its_name_also_beside_one_of_almost_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("my-gpu", "my_gpu"):
+        written(tmp_path, TOY.replace('"toy"', f'"{name}"').replace("Toy 1 GB", f"a title of {name}"), f"{name}.toml")
+    monkeypatch.setenv(FOLDERS, str(tmp_path))
+    assert [device(name).name for name in ("my-gpu", "my_gpu")] == ["my-gpu", "my_gpu"]
+    with pytest.raises(DeviceNotKnownError, match="'my gpu' may be each of these devices: my-gpu, my_gpu"):
+        device("my gpu")
+
+
+@pytest.mark.parametrize("again", ["", "/", "/../{name}"], ids=["same", "slash", "dots"])
+def test_a_folder_that_is_named_twice_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str) -> None:
+    written(tmp_path)
+    monkeypatch.setenv(FOLDERS, os.pathsep.join([str(tmp_path), f"{tmp_path}{again.format(name=tmp_path.name)}"]))
+    assert device("toy").name == "toy"
 
 
 def test_a_plugin_offers_devices() -> None:
