@@ -17,8 +17,8 @@ def format_count(number: int, thing: str) -> str:
 
 
 def name_several(thing: str, number: int) -> str:
-    """Return the name of one or several things: "layer" or "layers"."""
-    return thing if number == 1 else f"{thing}s"
+    """Return the name of one or several things: "layer" or "layers", "process" or "processes"."""
+    return thing if number == 1 else f"{thing}es" if thing.endswith("ss") else f"{thing}s"
 
 
 def list_some(texts: Sequence[str], most: int) -> str:

@@ -81,18 +81,21 @@ def start_server(preload: tuple[str, ...]) -> socket.socket:
 def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
     client, served = socket.socketpair()
     open_ends.add(client)  # so that no forked child keeps it
-    with served:
-        process = subprocess.Popen(
-            make_command("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
-            stdin=subprocess.DEVNULL,
-            stdout=2,  # text that modules print while they are imported is no output of the caller
-            pass_fds=[served.fileno()],
-            start_new_session=True,  # Ctrl-C interrupts the caller alone, which then ends the server
-        )
     try:
+        with served:
+            process = subprocess.Popen(
+                make_command("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # text that modules print while they are imported is no output of the caller
+                pass_fds=[served.fileno()],
+                start_new_session=True,  # Ctrl-C interrupts the caller alone, which then ends the server
+            )
         reply = Channel(client).receive()
     except ChannelError:
         reply = {"error": "it ended while it imported them"}
+    except BaseException:  # the system starts no process, or an interrupt came: a server ends when its socket is closed
+        client.close()
+        raise
     if "error" in reply:
         client.close()
         process.wait()  # it ends by itself

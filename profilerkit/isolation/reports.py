@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ..errors import UnknownStatusError
+from ..count_text import format_count
+from ..errors import FailureCode, UnknownStatusError
 from ..hooks.any_backend import list_default_metrics, register_for_any_backend
 from ..piping.function import Need
 from ..piping.outcome import Completeness, Outcome
@@ -36,16 +37,23 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
     records = dict(report.statuses)
     notes = list(report.notes)
     for name in missing:
+        has_failed = name in failed
+        words = str(reason) if has_failed else f"not reached: {reason.clause}"
         if name not in records:
-            notes.append(f"{name} failed: {reason}")
-            continue
-        completeness, words, code = Completeness.UNAVAILABLE, f"not reached: {reason.clause}", None
-        if name in failed:
-            completeness, words, code = Completeness.FAILED, str(reason), reason.code
-        records[name] = replace(records[name], value=None, completeness=completeness, missing=(words,), failure=code)
+            notes.append(f"{name} failed: {words}" if has_failed else f"{name} was {words}")
+        elif has_failed:
+            records[name] = _without_value(records[name], Completeness.FAILED, words, reason.code)
+        else:
+            records[name] = _without_value(records[name], Completeness.UNAVAILABLE, words)
     if not missing:
         notes.append(f"after everything was computed {reason}")
     return replace(report, statuses=records, notes=tuple(notes))
+
+
+def _without_value(
+    record: StatusRecord, completeness: Completeness, why: str, failure: FailureCode | None = None
+) -> StatusRecord:
+    return replace(record, value=None, completeness=completeness, missing=(why,), failure=failure)
 
 
 def add_limits(report: Report, limits: Limits) -> Report:
@@ -63,9 +71,10 @@ def add_process(report: Report, start_method: str, limits: Limits, ending: Endin
     """Return a report that says which process it is of, and which processes of the model were left when it ended."""
     notes = list(report.notes)
     if ending.left_behind:
-        notes.append(f"{ending.left_behind} processes that the model had started were ended when it was done")
+        left = format_count(ending.left_behind, "process")
+        notes.append(f"when the model was done, {left} that it had started had to be ended")
     if ending.survivors:
-        notes.append(f"{ending.survivors} processes that the model had started could not be ended")
+        notes.append(f"{format_count(ending.survivors, 'process')} of the model could not be ended")
     process = [f"a process of its own ({start_method})"]
     if limits.timeout is not None:
         process.append(f"at most {limits.timeout:g} s")

@@ -39,6 +39,7 @@ from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.reasons import Reason, find_reason
+from profilerkit.isolation.reports import add_process, explain_missing, make_unreached_report
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
 from profilerkit.isolation.turns import Turns
@@ -338,6 +339,24 @@ def test_names_of_files_and_code_in_a_stack_are_no_sign_of_memory() -> None:
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
     assert str(REASONS[reason]) == reason
+
+
+def test_only_what_was_being_computed_has_failed() -> None:
+    """``table`` is a key without a record: no metric."""
+    begun = make_unreached_report("net", ["macs", "flops"])
+    reason = explain(Ending(code=1))
+    for doing, failed in ((["macs"], ["macs"]), (["table"], ["table"]), ([], ["macs", "flops", "table"])):
+        report = explain_missing(begun, ["macs", "flops", "table"], doing, reason)
+        states = {name: record.completeness is Completeness.FAILED for name, record in report.statuses.items()}
+        assert [name for name, has_failed in states.items() if has_failed] == [n for n in failed if n != "table"]
+        verb = "failed:" if "table" in failed else "was not reached:"
+        assert report.notes[-1].startswith(f"table {verb} the process left by itself with exit code 1")
+
+
+@pytest.mark.parametrize(("number", "text"), [(1, "1 process that"), (2, "2 processes that")])
+def test_processes_that_were_left_are_counted_in_words(number: int, text: str) -> None:
+    report = add_process(make_unreached_report("net", ["macs"]), "spawn", Limits(), Ending(left_behind=number))
+    assert text in report.notes[-1]
 
 
 def test_a_reason_quotes_little() -> None:

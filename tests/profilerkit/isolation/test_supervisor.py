@@ -343,6 +343,21 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
         interpreters._start_new_server(("json",))
 
 
+@pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), KeyboardInterrupt()])
+def test_a_server_that_cannot_be_started_leaves_no_open_socket(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    pair = socket.socketpair()
+    monkeypatch.setattr(socket, "socketpair", lambda: pair)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(type(error)):
+        interpreters._start_new_server(())
+    assert [end.fileno() for end in pair] == [-1, -1]
+
+
 LEAVES = """
 import os, time
 from pathlib import Path
