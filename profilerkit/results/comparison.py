@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
 
-from ..arguments.names import status_name
 from ..count_text import format_count
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
@@ -54,18 +53,15 @@ class Comparison(Result):
 
     def __getitem__(self, key: str | type[StatusKey]) -> dict[str, Any]:
         """Return the values of a metric by the names of the models; None for a model without it."""
-        key = status_name("key", key)
-        if key not in self:
-            raise UnknownStatusError(key, self, owner="this comparison")
-        records = {report.name: report.statuses.get(key) for report in self.reports}
-        return {name: None if record is None else record.value for name, record in records.items()}
+        name = self._find_name(key)
+        if name not in self:
+            raise UnknownStatusError(name, self, owner="this comparison")
+        records = {report.name: report.statuses.get(name) for report in self.reports}
+        return {model: None if record is None else record.value for model, record in records.items()}
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over every metric that any of the reports has, in the order of the reference."""
         return iter(dict.fromkeys(key for report in self.reports for key in report.statuses))
-
-    def __contains__(self, key: object) -> bool:
-        return any(key in report.statuses for report in self.reports)
 
     def __repr__(self) -> str:
         """Return one line: the names of the models, and how many metrics there are."""
@@ -95,7 +91,7 @@ class Comparison(Result):
 
         If a value is partial, ``low`` and ``high`` are the smallest and the largest ratio that is possible.
         """
-        key, report = status_name("key", key), self.other(other)
+        key, report = self._find_name(key), self.other(other)
         ratio = Ratio.of(_require_number(self.reference, key), _require_number(report, key))
         reference, value = self.reference.statuses.get(key), report.statuses.get(key)
         if reference is None or value is None:  # a number of another status key
@@ -131,7 +127,7 @@ class Comparison(Result):
         self, key: str | type[StatusKey], other: str | int | None
     ) -> tuple[StatusRecord, StatusRecord] | None:
         """Return the records of a metric in the reference and in another model, if both have numbers of one unit."""
-        key, report = status_name("key", key), self.other(other)
+        key, report = self._find_name(key), self.other(other)
         reference, value = self.reference.statuses.get(key), report.statuses.get(key)
         if reference is None or value is None:
             if key not in self:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.comparative import Comparative
@@ -204,18 +203,15 @@ class Report(Result):
     conditions: tuple[str, ...] = ()
 
     def __getitem__(self, key: str | type[StatusKey]) -> Any:
-        key = status_name("key", key)
-        return self.data[key] if key in self.data else self.status(key).value
+        name = self._find_name(key)
+        return self.data[name] if name in self.data else self.status(name).value
 
     def status(self, key: str | type[StatusKey]) -> StatusRecord:
         """Return the record of a metric. An unknown name raises `UnknownStatusError`."""
-        key = status_name("key", key)
-        if key not in self.statuses:
-            raise UnknownStatusError(key, self.statuses, owner="this report")
-        return self.statuses[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.statuses or key in self.data
+        name = self._find_name(key)
+        if name not in self.statuses:
+            raise UnknownStatusError(name, self.statuses, owner="this report")
+        return self.statuses[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from self.statuses

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import PATH
+from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
 from ..piping.status import StatusKey
@@ -36,6 +37,19 @@ class Result(Mapping[str, Any]):
 
     def __bool__(self) -> bool:
         return True
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a metric of this name, which may be one of its other names."""
+        return isinstance(key, str) and self._find_name(key) in list(self)
+
+    def _find_name(self, key: str | type[StatusKey]) -> str:
+        """Return the name of a metric for one of its names or its class: "execution_time" for "latency"."""
+        name = status_name("key", key)
+        if name in list(self):
+            return name
+        from ..hooks.offers import name_of_metric
+
+        return name_of_metric(name)
 
     def get(self, key: str | type[StatusKey], default: Any = None) -> Any:
         """Return the value of a metric, or ``default`` if the name is unknown."""
@@ -134,7 +148,7 @@ class Result(Mapping[str, Any]):
 
         return draw_html_fragment(self)
 
-    # Plugins offer all forms and import the classes of results: so a result imports plugins only when it is drawn.
+    # Plugins offer all names and forms, and import the classes of results: so a result imports plugins late.
 
     def _write(self, form: str, **options: Any) -> str:
         """Return this in a form of text."""

@@ -76,6 +76,24 @@ STUDENT = report(
 )
 
 
+def test_a_metric_is_found_by_its_other_names_too() -> None:
+    """``params`` is an alias of ``total_params``; a metric of just that name comes first."""
+    small, large = (report(name, record("total_params", value, str(value))) for name, value in (("a", 10), ("b", 25)))
+    comparison = Comparison(small, (large,))
+    assert (small["params"], small.status("params").key, small.get("params"), "params" in small) == (
+        10,
+        "total_params",
+        10,
+        True,
+    )
+    assert (comparison["params"], "params" in comparison) == ({"a": 10, "b": 25}, True)
+    assert (comparison.ratio("params").value, comparison.difference("params")) == (2.5, 15)
+    assert report("a", record("params", 3, "3"))["params"] == 3
+    with pytest.raises(UnknownStatusError, match="unknown metric 'total_params'; this report knows"):
+        report("a", record("macs", 3, "3"))["params"]
+    assert "params" not in report("a", record("macs", 3, "3"))
+
+
 def test_a_report_is_read_by_key(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, ComputeComplexity(), name="Mine")
     profiler.compute_network_status()
