@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["SUFFIXES", "draw_html_fragment", "find_form", "list_forms", "rank_suffixes", "render", "renderer"]
+__all__ = [
+    "SUFFIXES",
+    "draw_html_fragment",
+    "find_form",
+    "list_forms",
+    "rank_suffixes",
+    "read_options",
+    "render",
+    "renderer",
+]
 
 #: The form of text that a suffix of files stands for, without its dot, where the suffix is not the form's name.
 SUFFIXES = {"txt": "summary", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -112,21 +121,28 @@ def render(result: Report | Comparison, form: str = "summary", **options: Any) -
     return drawn
 
 
+def read_options(draw: Callable[..., Any]) -> tuple[list[str], bool]:
+    """Return the options of a function that draws a result, and whether it takes others too, by ``**options``."""
+    _, *parameters = inspect.signature(draw).parameters.values()  # the first is the result
+    names = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    return names, len(names) < len(parameters)
+
+
 def _choose_options(draw: Renderer, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that a renderer takes, with their values as the checks read them.
 
     All values are checked, also of an option that only other renderers take. Raises `ArgumentError` for a wrong value,
     and for a name that is neither an option of profilerkit's own renderers nor one of this renderer's.
     """
-    own_names = list(inspect.signature(draw).parameters)[1:]  # without the first parameter, the result
+    own_names, takes_any = read_options(draw)
     unknown = sorted(options.keys() - {*own_names, *_OPTIONS})
-    if unknown:
+    if unknown and not takes_any:
         name = unknown[0]
         hint = argument_hint(name, taken={*_OPTIONS, *own_names}, elsewhere={})
         raise ArgumentError(f"no renderer takes an option {name!r}; {hint}")
     accepted = {}
     for name, value in options.items():
         checked = _OPTIONS[name](name, value) if name in _OPTIONS else value
-        if name in own_names:
+        if takes_any or name in own_names:
             accepted[name] = checked
     return accepted

@@ -6,7 +6,6 @@ setting of matplotlib is touched; the settings that you made hold for these figu
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from profilerkit.arguments.checks import Check, positive, several, text
@@ -14,6 +13,7 @@ from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.hooks.infos import FigureInfo
 from profilerkit.hooks.manager import find_offer, list_infos, load_offer
+from profilerkit.hooks.renderers import read_options
 from profilerkit.process.containment import contained
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report
@@ -67,9 +67,9 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
     if offer is None:
         raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, kinds()))}")
     function = load_offer(offer)
-    accepted = list(inspect.signature(function).parameters)[1:]  # the first is the result
+    accepted, takes_any = read_options(function)
     unknown = sorted(options.keys() - set(accepted))
-    if unknown:
+    if unknown and not takes_any:
         hint = argument_hint(unknown[0], [*accepted, "figsize"], _INSTEAD)
         raise ArgumentError(f"figure {kind!r} takes no option {unknown[0]!r}; {hint}")
     size = None if figsize is None else _SIZE("figsize", figsize)

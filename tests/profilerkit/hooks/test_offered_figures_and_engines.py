@@ -42,6 +42,15 @@ def test_a_figure_of_a_package_is_drawn_like_ours(install: Any, report: Report) 
         report.plot("sketsch")
 
 
+def test_a_figure_takes_the_options_that_its_function_takes_by_any_name(install: Any, report: Report) -> None:
+    def draw_freely(report: Report, scale: int = 1, **options: Any) -> str:
+        return f"{scale} {options}"
+
+    install("art", figures=make_offering(FigureInfo("sketch", lambda: draw_freely)))
+    reload_plugins()
+    assert report.plot("sketch", scale=3, color="red", options=1) == "3 {'color': 'red', 'options': 1}"
+
+
 def test_a_figure_that_cannot_be_used_says_why(install: Any, report: Report) -> None:
     number: Any = 3
     install(

@@ -39,12 +39,20 @@ def test_renderers_are_found_by_the_hook(install: Any, core: None) -> None:
     def detailed(result: Report | Comparison, details: bool = False) -> str:
         return f"details={details}"
 
-    mine = [RendererInfo("shout", lambda: shout), RendererInfo("detailed", lambda: detailed, "with options")]
+    def free(result: Report | Comparison, details: bool = False, **options: Any) -> str:
+        return f"{details} {options}"
+
+    mine = [
+        RendererInfo("shout", lambda: shout),
+        RendererInfo("detailed", lambda: detailed, "with options"),
+        RendererInfo("free", lambda: free),
+    ]
     install("mine", backends=make_offering(FAKE), renderers=make_offering(*mine))
     report = profile(FakeModel())
     assert renderer("shout")(report) == "Report!"
     assert render(report, "shout", details=True) == "Report!"
     assert render(report, "detailed", details=True) == "details=True"
+    assert render(report, "free", details=True, depth=2, ink="red") == "True {'depth': 2, 'ink': 'red'}"
     assert render(report) == report.to_text() == str(report)
     assert json.loads(render(report, "json")) == report.to_dict()
     comparison = compare(FakeModel(), FakeModel())
