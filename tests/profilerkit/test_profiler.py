@@ -131,6 +131,9 @@ def test_a_metric_has_the_same_value_by_each_of_its_names(model: FakeModel, make
     assert list(profiler.report([alias]).statuses) == list(profiler.report([name]).statuses) == [name]
     profiler.load_from_dict({alias: 99})
     assert [profiler.compute_status(one) for one in (name, alias)] == [99, 99]
+    with pytest.raises(ArgumentError, match=f"status_dict: '{name}' and '{alias}' are one metric; give one"):
+        profiler.load_from_dict({name: 1, alias: None})
+    assert profiler.compute_status(name) == 99, "nothing changed"
     with pytest.raises(UnknownStatusError, match="unknown metric 'no_such'"):
         profiler.report(["no_such"])
 
