@@ -439,17 +439,18 @@ class Profiler:
         `UnknownStatusError`, and nothing changes.
         """
         loaded: dict[str, Remembered] = {}
-        given: dict[str, str] = {}
+        names: dict[str, str] = {}
         for name, value in mapping("values by name: {'macs': 100}")("status_dict", status_dict).items():
             binding = self._registry[name]
+            key = binding.key.NAME
+            if key in names:
+                raise ArgumentError(f"status_dict: {names[key]!r} and {name!r} are one metric; give one")
+            names[key] = name
             if to_value:
                 value = binding.key if value is None else binding.key.with_outcome(Outcome.of(value))
-            _require_status(name, value, binding.key.NAME)
-            if binding.key.NAME in given:
-                raise ArgumentError(f"status_dict: {given[binding.key.NAME]!r} and {name!r} are one metric; give one")
-            given[binding.key.NAME] = name
+            _require_status(name, value, key)
             if value.is_computed:
-                loaded[binding.key.NAME] = Remembered(value, binding.function, None)
+                loaded[key] = Remembered(value, binding.function, None)
         self._memory = loaded
 
     def reset_status(self) -> None:
