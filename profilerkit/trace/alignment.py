@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .bounds import WORK, name_ends, read_bounds
@@ -41,13 +42,16 @@ class HasLayers(Protocol):
     def layers(self) -> LayerTable | None: ...
 
 
+@dataclass(eq=False)
 class _Line:
     """One row of the table: the layer in each model that has it, by the model's index."""
 
-    def __init__(self, model: int, row: Row) -> None:
-        #: The layer in the first model that has it: later models only join the lines of earlier ones.
-        self.first = row
-        self.rows: dict[int, Row] = {model: row}
+    rows: dict[int, Row]
+
+    @property
+    def first(self) -> Row:
+        """The layer in the first model that has it."""
+        return self.rows[min(self.rows)]
 
     def read(self, model: int, column: str) -> Any:
         """Return a value of the layer in one model; None if the model lacks the layer, or the column."""
@@ -130,48 +134,60 @@ def require_layers(report: HasLayers) -> LayerTable:
 
 
 def _list_lines(reports: Sequence[HasLayers]) -> list[_Line]:
-    tables = [require_layers(report) for report in reports]
-    lines = [_Line(0, row) for row in tables[0]]
-    lines_of_first = {line.first["path"]: line for line in lines}
-    for model in range(1, len(tables)):
-        matched = match_layers(tables[0], tables[model], is_foreign=is_foreign(reports[0], reports[model]))
-        lines_of_matched = {theirs: lines_of_first[mine] for mine, theirs in matched.items()}
-        _insert(lines, model, tables[model], _find_added(lines, tables[model]) | lines_of_matched)
+    """Return the lines of all models: those of the first in its order, and the layers that others add among them."""
+    reference, *others = [require_layers(report) for report in reports]
+    lines = [_Line({0: row}) for row in reference]
+    for model, layers in enumerate(others, start=1):
+        matched = match_layers(reference, layers, is_foreign=is_foreign(reports[0], reports[model]))
+        _join_lines(lines, model, layers, matched)
+        _insert_lines(lines, model, layers)
     return lines
 
 
-def _find_added(lines: Iterable[_Line], layers: Iterable[Row]) -> dict[str, _Line]:
-    """Return by path the lines of layers that earlier models have and the first one lacks: of one path and family."""
-    added = {_make_key(line.first): line for line in lines if 0 not in line.rows}
-    return {row["path"]: added[_make_key(row)] for row in layers if _make_key(row) in added}
+def _join_lines(lines: Iterable[_Line], model: int, layers: LayerTable, matched: Mapping[str, str]) -> None:
+    """Add the layers of a model to the lines of earlier models that have them.
+
+    A layer joins the line of the reference's layer that it is ``matched`` with. Any other joins the line of a layer
+    that the reference lacks, and another model has at the same path, of the same family.
+    """
+    matched_layers = set(matched.values())
+    further = {_make_key(row): row for row in layers if row["path"] not in matched_layers}
+    for line in lines:
+        own = line.rows.get(0)
+        if own is None:
+            row = further.get(_make_key(line.first))
+        else:
+            row = layers[matched[own["path"]]] if own["path"] in matched else None
+        if row is not None:
+            line.rows[model] = row
 
 
 def _make_key(row: Row) -> tuple[str, str]:
     return row["path"], find_family(row["type"]).name
 
 
-def _insert(lines: list[_Line], model: int, layers: Sequence[Row], by_path: Mapping[str, _Line]) -> None:
-    """Put the layers of a model into their existing lines, by path, and the other layers into new lines.
+def _insert_lines(lines: list[_Line], model: int, layers: LayerTable) -> None:
+    """Insert the layers of a model that have no line yet.
 
-    A new line comes behind the line of the layer before it, and behind the lines of layers next to or inside that layer
+    The line of a layer comes behind the line of the layer before it, and behind the lines next to or inside that layer
     that only other models have.
     """
-    own_lines = set(map(id, by_path.values()))
-    position = -1  # of the line of the layer before
+    joined = {line.rows[model]["path"]: line for line in lines if model in line.rows}
+    position = 0  # behind the line of the layer before
     for row in layers:
-        line = by_path.get(row["path"])
+        line = joined.get(row["path"])
         if line is not None:
-            line.rows[model] = row
-            position = lines.index(line)
+            position = lines.index(line) + 1
             continue
-        position += 1
-        while position < len(lines) and _is_passed(lines[position], row, own_lines):
+        while position < len(lines) and _is_passed(lines[position], model, row["depth"]):
             position += 1
-        lines.insert(position, _Line(model, row))
+        lines.insert(position, _Line({model: row}))
+        position += 1
 
 
-def _is_passed(line: _Line, row: Row, own_lines: Collection[int]) -> bool:
-    return id(line) not in own_lines and line.first["depth"] >= row["depth"]
+def _is_passed(line: _Line, model: int, depth: int) -> bool:
+    """Return whether a line is of other models alone, and not around a layer at some depth."""
+    return model not in line.rows and line.first["depth"] >= depth
 
 
 def _list_ends(reports: Iterable[HasLayers], columns: Iterable[str]) -> list[tuple[int, str]]:

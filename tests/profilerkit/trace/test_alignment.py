@@ -287,3 +287,11 @@ def test_a_layer_that_does_itself_what_one_inside_does_says_so() -> None:
     rows = [row for row in Comparison(made("a", 9), (made("b", 4),)).layers() if row["path"]]
     assert [row["change"] for row in rows] == ["changed"]
     assert difference_grid(rows, "", ("a", "b")).rows[0][-1] == "own MACs 9 to 4"
+
+
+def test_a_layer_of_a_third_model_is_in_one_row() -> None:
+    """Its "x" is matched with the reference's "y", and is not the "x" that the second model has beside that."""
+    one, two = [("y", "Linear", 4)], [("y", "Linear", 4), ("x", "Linear", 1)]
+    comparison = Comparison(report("a", one), (report("b", two), report("c", [("x", "Linear", 2)])))
+    rows = [tuple(row[f"macs of {name}"] for name in "abc") for row in comparison.all_layers() if row["depth"]]
+    assert rows == [(4, 4, 2), (None, 1, None)]
