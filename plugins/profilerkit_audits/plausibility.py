@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.count_text import format_count
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.times.measurement import Measurement
-from profilerkit.trace.bounds import WORK
+from profilerkit.trace.columns import WORK
 from profilerkit.trace.families import find_family
 
 if TYPE_CHECKING:

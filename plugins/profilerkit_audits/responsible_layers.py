@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from profilerkit.count_text import format_count
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, find_difference
-from profilerkit.trace.bounds import WORK
+from profilerkit.trace.columns import WORK
 from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.records import LayerTable
 

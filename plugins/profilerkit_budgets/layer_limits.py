@@ -12,7 +12,8 @@ from profilerkit.piping.quantity import format_number
 from profilerkit.render.values import Column
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align
-from profilerkit.trace.bounds import WORK, Bounds, read_bounds
+from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.columns import WORK, read_bounds
 from profilerkit.trace.records import LayerTable
 
 from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge

@@ -8,9 +8,9 @@ from typing import Any
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.results.report import Report
+from profilerkit.trace.columns import TRAFFIC
 from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_table import LayerTable, is_by_layer
-from profilerkit.trace.layer_work import TRAFFIC
 
 from .columns import AT_FIRST, Row, describe_columns
 from .page_parts import pack

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from profilerkit.results.report import Report
 from profilerkit.trace import layer_view
-from profilerkit.trace.layer_work import TRAFFIC
+from profilerkit.trace.columns import TRAFFIC
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.rows import read_work
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
-from ..trace.bounds import WORK
+from ..trace.columns import WORK
 from ..trace.layer_paths import parent_path
 from ..trace.layer_view import group_children, number_kinds
 from .block_names import append_name, find_block, is_numbered, label_blocks, label_layers, name_inside, split_number

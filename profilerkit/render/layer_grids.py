@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ..foreign_text import visible
 from ..results.comparison import Comparison
 from ..trace.alignment import name_column
-from ..trace.bounds import name_ends
+from ..trace.columns import name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid

@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from ..foreign_text import visible
 from ..results.comparison import Comparison
 from ..results.report import Report
-from ..trace.bounds import WORK
+from ..trace.columns import WORK
 from ..trace.rows import read_work
 from .time_stacks import find_rows, read_seconds
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
-from ..trace.bounds import WORK, name_ends
+from ..trace.columns import WORK, name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.layer_view import PEAK
 from ..trace.rows import read_work

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..foreign_text import visible
 from ..results.report import Report
-from ..trace.bounds import WORK
+from ..trace.columns import WORK
 from ..trace.layer_paths import count_depth, nearest_around
 from ..trace.layer_table import is_by_layer
 from ..trace.rows import read_work

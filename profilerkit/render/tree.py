@@ -9,7 +9,7 @@ from ..count_text import format_times
 from ..foreign_text import visible
 from ..results.comparison import Comparison
 from ..results.report import Report
-from ..trace.bounds import WORK
+from ..trace.columns import WORK
 from ..trace.layer_paths import add_outer, within_depth
 from ..trace.layer_view import group_children
 from ..trace.records import LayerTable

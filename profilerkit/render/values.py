@@ -11,7 +11,8 @@ from ..piping.quantity import PREFIXES, Scale, scale_value
 from ..piping.titles import split_words
 from ..results.report import StatusRecord
 from ..times.measurement import Measurement
-from ..trace.bounds import Bounds, Sign, read_bounds
+from ..trace.bounds import Bounds, Sign
+from ..trace.columns import read_bounds
 
 __all__ = [
     "KINDS",

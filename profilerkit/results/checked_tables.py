@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from ..error_text import shown
 from ..times.operator_times import COLUMNS
-from ..trace.bounds import WORK
+from ..trace.columns import TRAFFIC, WORK
 from ..trace.layer_paths import count_depth, parent_path
-from ..trace.layer_work import TRAFFIC
 from ..trace.records import LayerTable
 from ..trace.table import Table
 

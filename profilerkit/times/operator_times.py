@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ..errors import by_likeness
-from ..trace.bounds import WORK
+from ..trace.columns import WORK
 from ..trace.observed_runs import ObservedRun
 from ..trace.table import Table
 from .measurement import Measurement

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeAlias
 
-from ..trace.bounds import WORK
-from ..trace.layer_work import TRAFFIC
+from ..trace.columns import TRAFFIC, WORK
 from ..trace.rows import read_work
 from ..trace.table import Table
 from .operator_times import OperatorTimeTable, sum_known

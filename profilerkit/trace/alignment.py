@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .bounds import WORK, name_ends, read_bounds
+from .columns import WORK, name_ends, read_bounds
 from .families import find_family
 from .layer_matching import match_layers
 from .records import LayerTable
@@ -153,11 +153,11 @@ def _join_lines(lines: Iterable[_Line], model: int, layers: LayerTable, matched:
     matched_layers = set(matched.values())
     further = {_make_key(row): row for row in layers if row["path"] not in matched_layers}
     for line in lines:
-        own = line.rows.get(0)
-        if own is None:
+        if 0 not in line.rows:
             row = further.get(_make_key(line.first))
         else:
-            row = layers[matched[own["path"]]] if own["path"] in matched else None
+            path = line.rows[0]["path"]
+            row = layers[matched[path]] if path in matched else None
         if row is not None:
             line.rows[model] = row
 

@@ -7,34 +7,17 @@ A count may have both ends. A loop that is counted once may also run never or mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
-    "ENDS",
     "UNKNOWN_ENDS",
-    "WORK",
     "Bounds",
     "Branch",
     "Choice",
-    "IsInside",
     "PeakSpread",
     "Sign",
-    "WorkSpread",
-    "compute_spread",
-    "is_exact",
-    "name_ends",
-    "read_bounds",
-    "without",
 ]
-
-#: The columns of work that a branch tells, in order.
-WORK = ("macs", "flops")
-#: The suffixes of the columns with the two ends of a count.
-ENDS = ("_low", "_high")
-#: Returns whether the layer of a path is counted: it is a certain layer, or inside of it.
-IsInside: TypeAlias = Callable[[str], bool]
 
 
 class Sign(StrEnum):
@@ -144,72 +127,3 @@ class PeakSpread:
         """Return the two ends of a number of bytes that follows from the peak; ``is_open`` leaves out the upper one."""
         high = None if is_open or self.above is None else peak + self.above
         return Bounds(None if self.below is None else peak - self.below, high)
-
-
-class WorkSpread(NamedTuple):
-    """How much less and how much more work than counted there may be; None if unknown."""
-
-    below: int | None
-    above: int | None
-
-
-def compute_spread(choices: Iterable[Choice], column: str, is_inside: IsInside) -> WorkSpread:
-    """Return how much less and how much more work than counted the layers may do whose path ``is_inside``.
-
-    ``column`` is one of `WORK`. Choices are independent of each other, so that their ends add up.
-    """
-    index = WORK.index(column)
-    below = above = 0
-    for choice in choices:
-        sides = []  # the work of each branch: at least, as it is counted, and at most
-        for branch in choice.branches:
-            counted = sum(work[index] for path, work in branch.work.items() if is_inside(path))
-            inner = compute_spread(branch.choices, column, is_inside)
-            if inner.below is None or inner.above is None:
-                return WorkSpread(None, None)
-            sides.append((counted - inner.below, counted, counted + inner.above))
-        _, counted, _ = sides[choice.counted]
-        most = max(most for _, _, most in sides)
-        if choice.decides_more and most:
-            return WorkSpread(None, None)
-        below += counted - min(least for least, _, _ in sides)
-        above += most - counted
-    return WorkSpread(below, above)
-
-
-def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
-    """Return the choices without the work of layers that are left out."""
-    return tuple(
-        replace(
-            choice,
-            branches=tuple(
-                Branch(
-                    {path: work for path, work in branch.work.items() if path not in gone},
-                    without(branch.choices, gone),
-                )
-                for branch in choice.branches
-            ),
-        )
-        for choice in choices
-    )
-
-
-def name_ends(column: str) -> tuple[str, str]:
-    """Return the columns with the two ends of a count, in the tables that have them: "macs_low", "macs_high"."""
-    low, high = ENDS
-    return f"{column}{low}", f"{column}{high}"
-
-
-def read_bounds(row: Mapping[str, Any], column: str) -> Bounds:
-    """Return the two ends of a column of a layer's row; both are the number itself if the row has no ends.
-
-    >>> read_bounds({"macs": 4, "macs_low": 4, "macs_high": None}, "macs"), read_bounds({"macs": 4}, "macs")
-    (Bounds(low=4, high=None), Bounds(low=4, high=4))
-    """
-    return Bounds(*(row.get(end, row.get(column)) for end in name_ends(column)))
-
-
-def is_exact(row: Mapping[str, Any], column: str) -> bool:
-    """Return whether the number of a column is known, and is both of its ends."""
-    value = row.get(column)
-    return value is not None and read_bounds(row, column).sign(value) is Sign.EXACT

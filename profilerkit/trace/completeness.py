@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import ModelFailedError, WithoutValuesError
-from .bounds import UNKNOWN_ENDS, WORK, Bounds, Choice
+from .bounds import UNKNOWN_ENDS, Bounds, Choice
+from .columns import WORK
 from .records import ModelTrace
 
 __all__ = ["Gaps", "TracePart", "find_gaps"]

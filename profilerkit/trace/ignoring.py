@@ -15,7 +15,7 @@ from ..count_text import format_count
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
-from .bounds import without
+from .bounds import Branch, Choice
 from .layer_paths import walk_outwards
 from .records import LayerCall, ModelTrace, OpRecord
 
@@ -62,7 +62,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
         left_out=(*trace.left_out, *(layer for layer in trace.layers if layer.path in gone)),
         operators=tuple(_make_free(op, gone) if op.layer in gone else op for op in trace.operators),
         uncounted=_count_uncounted(trace, gone),
-        choices=without(trace.choices, gone),
+        choices=_drop_work(trace.choices, gone),
         notes=(*trace.notes, _describe_gone(matches, len(gone))),
     )
 
@@ -118,6 +118,19 @@ def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
         if calls_left:
             uncounted[name] = calls_left
     return uncounted
+
+
+def _drop_work(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
+    """Return the choices without the work of the layers left out."""
+    return tuple(
+        replace(choice, branches=tuple(_drop_branch_work(branch, gone) for branch in choice.branches))
+        for choice in choices
+    )
+
+
+def _drop_branch_work(branch: Branch, gone: set[str]) -> Branch:
+    work = {path: counts for path, counts in branch.work.items() if path not in gone}
+    return Branch(work, _drop_work(branch.choices, gone))
 
 
 def _warn_of_unmatched(pattern: str, trace: ModelTrace) -> None:

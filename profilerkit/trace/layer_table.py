@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
-from .bounds import ENDS, is_exact
+from .columns import ENDS, is_exact
 from .layer_paths import find_deepest, nearest_around
 from .table import Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .bounds import WORK
+from .columns import WORK
 from .layer_paths import count_depth, nearest_around, walk_outwards
 from .records import LayerTable
 from .rows import divide_known

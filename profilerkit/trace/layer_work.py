@@ -7,36 +7,32 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from .bounds import WORK, Bounds, IsInside, Sign, compute_spread, name_ends
+from .bounds import Bounds, Choice, Sign
+from .columns import COUNTS, WORK, name_ends, read_counts
 from .layer_paths import parent_path
 
 if TYPE_CHECKING:
     from .records import ModelTrace, OpRecord
 
 __all__ = [
-    "COUNTS",
-    "TRAFFIC",
+    "IsInside",
     "LayerWork",
     "WorkColumns",
+    "WorkSpread",
     "add_inside",
+    "compute_spread",
     "find_bounds",
     "list_layer_work",
-    "read_counts",
 ]
 
-#: The columns of bytes that an operator moves.
-TRAFFIC = ("bytes_read", "bytes_written")
-#: The work in an operator's record.
-COUNTS = (*WORK, *TRAFFIC)
 #: The further columns of a training step: the part of each pass.
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 #: A layer by its path, or a call of a layer by the path and the index of the call.
 _Key = TypeVar("_Key", bound=Hashable)
 #: The numbers of all columns of work.
 _Work: TypeAlias = tuple[int, ...]
-
-#: Reads the work in an operator's record.
-read_counts = attrgetter(*COUNTS)
+#: Returns whether the layer of a path is counted: it is a certain layer, or inside of it.
+IsInside: TypeAlias = Callable[[str], bool]
 
 
 class WorkColumns(NamedTuple):
@@ -121,8 +117,41 @@ def list_layer_work(trace: ModelTrace) -> dict[str, LayerWork]:
     work = {path: LayerWork(columns.label(sums[path]), columns.label(own_sums[path], "own_"), {}) for path in paths}
     if not (trace.choices or trace.uncounted):
         return work
-    with_gaps = _find_layers_with_gaps(trace)
-    return {path: _add_ends(work[path], path, trace, with_gaps) for path in paths}
+    doubts = _Doubts.find(trace)
+    return {path: _add_ends(layer_work, path, doubts) for path, layer_work in work.items()}
+
+
+def _add_ends(work: LayerWork, path: str, doubts: _Doubts) -> LayerWork:
+    """Return the work of a layer with its ends."""
+    inside = _bound_counts(work.inside, "", doubts, _make_inside_test(path))
+    own_work = _bound_counts(work.own_work, "own_", doubts, lambda layer: layer == path)
+    return LayerWork(inside.counts, own_work.counts, {**inside.ends, **own_work.ends})
+
+
+class _BoundedCounts(NamedTuple):
+    """Counts by column, and the columns with the two ends of MACs and FLOPs."""
+
+    counts: Mapping[str, int | None]
+    ends: Mapping[str, float | None]
+
+
+def _bound_counts(
+    counts: Mapping[str, int | None], prefix: str, doubts: _Doubts, is_inside: IsInside
+) -> _BoundedCounts:
+    """Return counts of some layers with their ends; the names of their columns begin with a prefix.
+
+    In a training step, the part of a pass is None if the work of both passes together lies between two ends.
+    """
+    exact_counts, ends = dict(counts), dict[str, float | None]()
+    for column in WORK:
+        name = f"{prefix}{column}"
+        counted = counts[name] or 0
+        bounds = doubts.bound(column, counted, is_inside)
+        ends |= zip(name_ends(name), (bounds.low, bounds.high), strict=True)
+        if bounds.sign(counted) is not Sign.EXACT:
+            parts = (f"{prefix}forward_{column}", f"{prefix}backward_{column}")
+            exact_counts |= {part: None for part in parts if part in counts}
+    return _BoundedCounts(exact_counts, ends)
 
 
 # Ends -----------------------------------------------------------------------------------------------------------------
@@ -137,43 +166,64 @@ def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
         raise ValueError(f"column={column!r}: bounds are known of {' and '.join(map(repr, WORK))}")
     is_inside = _make_inside_test(path)
     counted = sum(getattr(op, column) for op in trace.operators if is_inside(op.layer))
-    return _bound_count(trace, column, counted, is_inside, _find_layers_with_gaps(trace))
+    return _Doubts.find(trace).bound(column, counted, is_inside)
 
 
-def _add_ends(work: LayerWork, path: str, trace: ModelTrace, with_gaps: Collection[str] | None) -> LayerWork:
-    """Return the work of a layer with its ends.
+class _Doubts(NamedTuple):
+    """The work of a trace that is not known exactly.
 
-    In a training step, the part of a pass is None if the work of both passes together lies between two ends.
+    Attributes:
+        choices: The branches of which only one runs.
+        layers: The layers in which something is not counted; None if there is such work that no operator's record has.
     """
-    inside, own_work = dict(work.inside), dict(work.own_work)
-    ends: dict[str, float | None] = {}
-    for part, counts, is_inside in (("", inside, _make_inside_test(path)), ("own_", own_work, path.__eq__)):
-        for column in WORK:
-            name = f"{part}{column}"
-            counted = counts[name] or 0
-            bounds = _bound_count(trace, column, counted, is_inside, with_gaps)
-            ends |= zip(name_ends(name), (bounds.low, bounds.high), strict=True)
-            if f"{part}forward_{column}" in counts and bounds.sign(counted) is not Sign.EXACT:
-                counts |= {f"{part}forward_{column}": None, f"{part}backward_{column}": None}
-    return LayerWork(inside, own_work, ends)
+
+    choices: tuple[Choice, ...]
+    layers: Collection[str] | None
+
+    @classmethod
+    def find(cls, trace: ModelTrace) -> _Doubts:
+        """Return the doubts about a trace."""
+        incomplete = [op for op in trace.operators if op.missing]
+        has_all_records = trace.uncounted.keys() <= {op.missing for op in incomplete}
+        return cls(trace.choices, {op.layer for op in incomplete} if has_all_records else None)
+
+    def bound(self, column: str, counted: int, is_inside: IsInside) -> Bounds:
+        """Return the two ends of a count of some layers; a gap in these layers makes the upper end unknown."""
+        spread = compute_spread(self.choices, column, is_inside)
+        has_gap = self.layers is None or any(map(is_inside, self.layers))
+        low = None if spread.below is None else counted - spread.below
+        return Bounds(low, None if spread.above is None or has_gap else counted + spread.above)
 
 
-def _bound_count(
-    trace: ModelTrace, column: str, counted: int, is_inside: IsInside, with_gaps: Collection[str] | None
-) -> Bounds:
-    """Return the two ends of a count of some layers; a gap in these layers makes the upper end unknown."""
-    below, above = compute_spread(trace.choices, column, is_inside)
-    has_gap = with_gaps is None or any(map(is_inside, with_gaps))
-    low = None if below is None else counted - below
-    return Bounds(low, None if above is None or has_gap else counted + above)
+class WorkSpread(NamedTuple):
+    """How much less and how much more work than counted there may be; None if unknown."""
+
+    below: int | None
+    above: int | None
 
 
-def _find_layers_with_gaps(trace: ModelTrace) -> set[str] | None:
-    """Return the layers in which something is not counted; None if there is such work that no operator's record has."""
-    incomplete = [op for op in trace.operators if op.missing]
-    if trace.uncounted.keys() - {op.missing for op in incomplete}:
-        return None
-    return {op.layer for op in incomplete}
+def compute_spread(choices: Iterable[Choice], column: str, is_inside: IsInside) -> WorkSpread:
+    """Return how much less and how much more work than counted the layers may do whose path ``is_inside``.
+
+    ``column`` is one of `WORK`. Choices are independent of each other, so that their ends add up.
+    """
+    index = WORK.index(column)
+    below = above = 0
+    for choice in choices:
+        counts, least, most = [], [], []  # the work of each branch
+        for branch in choice.branches:
+            inner = compute_spread(branch.choices, column, is_inside)
+            if inner.below is None or inner.above is None:
+                return WorkSpread(None, None)
+            count = sum(work[index] for path, work in branch.work.items() if is_inside(path))
+            counts.append(count)
+            least.append(count - inner.below)
+            most.append(count + inner.above)
+        if choice.decides_more and max(most):
+            return WorkSpread(None, None)
+        below += counts[choice.counted] - min(least)
+        above += max(most) - counts[choice.counted]
+    return WorkSpread(below, above)
 
 
 def _make_inside_test(path: str) -> IsInside:

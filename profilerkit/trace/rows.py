@@ -7,10 +7,10 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from .bounds import WORK, is_exact
+from .columns import COUNTS, WORK, is_exact
 from .layer_paths import describe_layers, order_as_tree
 from .layer_weights import sum_weights
-from .layer_work import COUNTS, WorkColumns, add_inside, list_layer_work
+from .layer_work import WorkColumns, add_inside, list_layer_work
 
 if TYPE_CHECKING:
     from .records import LayerCall, ModelTrace

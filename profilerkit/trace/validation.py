@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ..error_text import shown
 from ..errors import InvalidTraceError
 from .bounds import PeakSpread
+from .columns import COUNTS, read_counts
 from .layer_paths import count_depth, parent_path
-from .layer_work import COUNTS, read_counts
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
 
 __all__ = ["validate"]

@@ -18,8 +18,10 @@ from profilerkit.piping.returned import apply_gaps, inherit_gaps
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_dict, to_json
-from profilerkit.trace.bounds import Bounds, Branch, Choice, compute_spread, without
+from profilerkit.trace.bounds import Bounds, Branch, Choice
 from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
+from profilerkit.trace.ignoring import without_layers
+from profilerkit.trace.layer_work import compute_spread
 from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord
 from profilerkit_budgets import Budget, Verdict, check
 
@@ -59,7 +61,7 @@ def test_a_choice_inside_a_branch_that_has_no_ends_leaves_none_to_the_choice_aro
 
 
 def test_layers_that_are_left_out_leave_their_part_of_a_choice() -> None:
-    assert compute_spread(without([OUTER], {"b"}), "macs", everywhere) == (0, 2)
+    assert compute_spread(without_layers(made(), "b").choices, "macs", everywhere) == (0, 2)
 
 
 def made(uncounted: dict[str, int] | None = None, choices: tuple[Choice, ...] = (OUTER,)) -> ModelTrace:
