@@ -92,11 +92,12 @@ class Costs:
     def _write_share(self, part: Part) -> str:
         """Return the share of a part; for equal layers the share of each, or a range if their times are far apart.
 
-        Layers without a value, such as layers that did not run while others were timed, have no share.
+        Layers without a value, such as layers that did not run while others were timed, have no share; nor have layers
+        of a branch that is not counted, whose work is "≤ 128".
         """
         shares = sorted(value / self.whole for value in part.list_values(self.by))
         number = len(shares)
-        if number == 0:
+        if number == 0 or (not any(shares) and any(sign for sign, _ in _read_values(part, self.by))):
             return "-"
         if part.kind not in ("layers", "own") or number == 1:
             return share_text(sum(shares))
@@ -140,14 +141,19 @@ def _write_count(part: Part, column: str) -> str:
 
     Where only some layers have a value, as before the first call makes the weights, the sum is a lower bound.
     """
-    name = f"own_{column}" if part.kind == "own" else column
-    signs_and_values = [write_row_value(row, name) for row in part.rows]
+    signs_and_values = _read_values(part, column)
     signs = {sign for sign, _ in signs_and_values} - {Sign.EXACT}
     values = [value for _, value in signs_and_values if value is not None]
     if len(values) < len(part.rows):
         signs.add(Sign.LOWER)
     sign = Sign.BETWEEN if len(signs) > 1 else next(iter(signs), Sign.EXACT)
     return write_signed_count(sign, sum(values)) if values else write_count(None)
+
+
+def _read_values(part: Part, column: str) -> list[tuple[Sign, float | None]]:
+    """Return the value of each layer of a part, with the sign before it."""
+    name = f"own_{column}" if part.kind == "own" else column
+    return [write_row_value(row, name) for row in part.rows]
 
 
 def _find_most(part: Part) -> str:

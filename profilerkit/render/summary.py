@@ -41,8 +41,8 @@ _TYPES = 4
 _CHANGED = 6
 #: So many values stand in two columns.
 _FEWEST_IN_TWO = 4
-#: In how many forms a value is written, see `_write_forms`.
-_FORMS = 6
+#: A width in which any text fits in one line.
+_UNLIMITED = 100_000
 
 
 def render(
@@ -157,7 +157,7 @@ def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
     if by not in types.columns:  # of this column, layers have no values of their own
         return
     sums = {row["type"]: row[by] for row in types if row[by]}
-    whole = sum(sums.values())
+    whole = layers[0][by]  # as in the table above it; times of layers, a median each, add up to a little more or less
     ranked = sorted(sums, key=lambda kind: -sums[kind])
     texts = [f"{kind} {share_text(sums[kind] / whole)}" for kind in ranked[:_TYPES]]
     if len(ranked) > _TYPES:
@@ -171,80 +171,60 @@ def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
 # The values of all metrics --------------------------------------------------------------------------------------------
 
 
-class _Value(NamedTuple):
-    """A value as it is written.
+class _Form(NamedTuple):
+    """How values are written.
 
     Attributes:
-        name: The name of the metric.
-        texts: The value in each form, from the most exact to the shortest.
-        mark: A word that is shown beside the value in every form, such as "noisy".
+        has_exact_counts: Whether the exact count stands behind a rounded one.
+        has_intervals: Whether the interval stands behind a measurement. Its noise, which is always shown, tells how
+            wide the interval is.
     """
 
-    name: str
-    texts: Sequence[str]
-    mark: str
+    has_exact_counts: bool
+    has_intervals: bool
+
+
+_MOST_EXACT = _Form(True, True)
+#: The forms of values in two columns; the first that fits the terminal is drawn.
+_FORMS = (_MOST_EXACT, _Form(True, False), _Form(False, False))
 
 
 class _Values:
-    """The values of all metrics as rich draws them; metrics that are tables are left out.
-
-    They are written in the most exact form in which they fit into two columns; in one column, in the most exact one.
-    """
+    """The values of all metrics as rich draws them, in two columns if they fit; metrics that are tables are left out."""
 
     def __init__(self, records: Iterable[StatusRecord]) -> None:
-        self._values = [
-            _Value(visible(record.friendly_name), _write_forms(record), choose_mark(record))
-            for record in records
-            if not isinstance(record.value, Table)
-        ]
+        self._records = [record for record in records if not isinstance(record.value, Table)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        forms = range(_FORMS) if len(self._values) >= _FEWEST_IN_TWO else ()
-        form = next((form for form in forms if _measure_two_columns(self._values, form) <= options.max_width), None)
-        yield _draw_values(self._values, 0, 1) if form is None else _draw_values(self._values, form, 2)
+        unlimited = options.update(max_width=_UNLIMITED)
+        for form in _FORMS if len(self._records) >= _FEWEST_IN_TWO else ():
+            table = _draw_values(self._records, form, 2)
+            if console.measure(table, options=unlimited).maximum <= options.max_width:
+                yield table
+                return
+        yield _draw_values(self._records, _MOST_EXACT, 1)
 
 
-def _write_forms(record: StatusRecord) -> list[str]:
-    """Return the text of a value in each form.
-
-    A count has three forms: rounded with the exact count behind it, exact, and rounded. A measurement has two: with and
-    without its interval; the noise, which is always shown, tells the width. Each form of a count is tried with both
-    forms of measurements.
-    """
-    if record.value is None:
-        return [record.completeness.value] * _FORMS
-    rounded, exact, measured = record.shown, write_in_full(record), record.text_parts
-    if measured is not None and measured.noise:
-        forms = [rounded, measured.without_interval] * 3
-    elif exact:
-        with_exact = f"{rounded} ({exact})"
-        forms = [with_exact, with_exact, exact, exact, rounded, rounded]
-    else:
-        forms = [rounded] * _FORMS
-    interval = write_interval(record)
-    return [visible(f"{record.sign}{form}{interval}") for form in forms]
-
-
-def _draw_values(values: Sequence[_Value], form: int, columns: int) -> DrawnTable:
+def _draw_values(records: Sequence[StatusRecord], form: _Form, columns: int) -> DrawnTable:
+    """Return a table of names and values, which goes on in the next column after the last line."""
     table = DrawnTable(box=None, show_header=False, pad_edge=False)
-    for _ in range(columns):
+    for _ in range(2 * columns):
         table.add_column(no_wrap=columns > 1)
-        table.add_column(no_wrap=columns > 1)
-    lines = math.ceil(len(values) / columns)
+    lines = math.ceil(len(records) / columns)
     for line in range(lines):
         cells: list[str] = []
-        for value in values[line::lines]:
-            cells += (escape(value.name), mark_up(value.texts[form], value.mark))
+        for record in records[line::lines]:
+            cells += (escape(visible(record.friendly_name)), mark_up(_write_value(record, form), choose_mark(record)))
         table.add_row(*cells)
     return table
 
 
-def _measure_two_columns(values: Sequence[_Value], form: int) -> int:
-    """Return how wide values are in two columns, each with the names before them."""
-    lines = math.ceil(len(values) / 2)
-    width = 0
-    for column in (values[:lines], values[lines:]):
-        if column:
-            width += max(len(value.name) for value in column) + max(len(value.texts[form]) for value in column)
-            width += 4  # two spaces behind the names, and two behind the texts
-    return width - 2  # none behind the last texts
+def _write_value(record: StatusRecord, form: _Form) -> str:
+    if record.value is None:
+        return record.completeness.value
+    text, exact, measured = record.shown, write_in_full(record), record.text_parts
+    if exact and form.has_exact_counts:
+        text = f"{text} ({exact})"
+    if measured is not None and measured.noise and not form.has_intervals:
+        text = measured.without_interval
+    return visible(f"{record.sign}{text}{write_interval(record)}")

@@ -396,7 +396,7 @@ def test_counts_are_written_in_full_beside_the_rounded_number(monkeypatch: pytes
     assert "B 1.056 k D 2.5" in drawn
     monkeypatch.setattr("profilerkit.render.console.NARROWEST", 20)
     monkeypatch.setenv("COLUMNS", "36")  # 1 + 10 characters, and 1 + 15, with two blanks between all
-    assert "A 11,689,512 C ≥ 1,814,073,344" in lines(render(shown))
+    assert "A 11.69 M C ≥ 1.814 G" in lines(render(shown))
     monkeypatch.setenv("COLUMNS", "30")
     assert "A 11.69 M C ≥ 1.814 G" in lines(render(shown))
 
@@ -518,3 +518,39 @@ def test_where_memory_is_highest() -> None:
     assert "highest" not in render(replace(shown, statuses={"memory": bounded})), "another branch may need more"
     other = replace(shown, memory=MemoryTimeline(60, 8, (16, 41)))
     assert "highest" not in render(other), "no metric of the report has this peak"
+
+
+def test_a_branch_that_is_not_counted_has_no_share() -> None:
+    """Its work is at most 50 MACs, and none of the 100 that are counted."""
+    ends = {"own_macs_low": 0, "own_macs_high": 0}
+    layers = (
+        row("", "Net", 100, own_macs=0, macs_low=50, macs_high=100, **ends),
+        row("a", "Linear", 100, own_macs=100, macs_low=50, macs_high=100, **ends),
+        row("b", "Linear", 0, own_macs=0, macs_low=0, macs_high=50, **ends),
+    )
+    drawn = lines(render(report(*layers)))
+    assert "b Linear [1, 8, 16, 16] 10 ≤ 50 -" in drawn
+    assert "a Linear [1, 8, 16, 16] 10 ≤ 100 100.0 % ██████████" in drawn
+
+
+def test_the_time_of_a_type_is_a_share_of_the_same_time_as_that_of_its_layers() -> None:
+    """The medians of own times, 6 and 3 ms, add up to less than that of the model, 10 ms."""
+    times = (("", 0.010, 0.0), ("a", 0.006, 0.006), ("b", 0.003, 0.003))
+    layers = [
+        row(path, path.upper() or "Net", 10, forward_seconds=seconds, own_forward_seconds=own, is_leaf=bool(path))
+        for path, seconds, own in times
+    ]
+    drawn = lines(render(report(*layers)))
+    assert any(line.startswith("a A ") and " 60.0 % " in line for line in drawn)
+    assert "Forward time by type: A 60.0 %, B 30.0 %." in drawn
+
+
+@pytest.mark.parametrize("columns", range(60, 120, 7))
+def test_wide_letters_cut_no_value(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A letter of Japanese takes two columns of a terminal: "層" twelve times takes 24."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    records = {name: record(name, 11_689_512, "11.69 M", scale=Scale.SI) for name in "abcd"}
+    wide = {name: replace(one, friendly_name=f"{'層' * 12}{name}") for name, one in records.items()}
+    drawn = render(report(statuses=wide))
+    assert drawn.count("11.69 M") == 4
+    assert "…" not in drawn
