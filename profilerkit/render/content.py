@@ -75,9 +75,6 @@ def list_parts_below(report: Report, selection: Selection, silent: Collection[st
     if selection.details:
         yield from _list_details([report], report.statuses.values())
     yield from _list_layers(report, selection)
-    unshown = [key for key, value in report.data.items() if not isinstance(value, (LayerTable, str))]
-    if unshown:
-        yield Notes((f"Not shown here: {', '.join(unshown)}; report[...] has it, and --format json.",))
     if tables and not selection.has_layers:
         yield Notes(("Tables: report.to_text(details=True), on the command line --layers or --top.",))
 

@@ -27,13 +27,16 @@ def render(result: Report | Comparison) -> str:
 
     The columns: ``model``, ``backend``, ``metric``, ``value`` in its base ``unit`` (for a measurement the median),
     ``low`` and ``high`` (the ends of its interval; for a partial count the known bounds), ``interval`` (its kind: "95 %
-    interval", or "range of 3 samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and ``missing``.
+    interval", or "range of 3 samples, 75 %"), ``enhancement`` over the reference if neither value is partial,
+    ``completeness`` and ``missing``.
     """
     rows = []
     for index, report in enumerate(result.reports):
         for record in report.statuses.values():
-            better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
-            rows.append({"model": report.name, "backend": report.backend, **_list_cells(record), "enhancement": better})
+            cells = _list_cells(record)
+            if isinstance(result, Comparison) and index:
+                cells["enhancement"] = _find_enhancement(result, record, index - 1)
+            rows.append({"model": report.name, "backend": report.backend, **cells})
     return write_csv(_COLUMNS, rows)
 
 
@@ -42,6 +45,13 @@ def render_layers(result: Report | Comparison) -> str:
     rows = [{"model": report.name, **row} for report in result.reports for row in report.layerwise]
     columns = dict.fromkeys(name for row in rows for name in row)
     return write_csv(columns or ["model"], rows)
+
+
+def _find_enhancement(comparison: Comparison, record: StatusRecord, index: int) -> float | None:
+    """Return the enhancement of a metric of another model; None for one of bounds, which is itself a bound."""
+    reference = comparison.reference.statuses.get(record.key)
+    is_bound = record.sign or (reference is not None and reference.sign)
+    return None if is_bound else comparison.enhancement(record.key, index)
 
 
 def _list_cells(record: StatusRecord) -> dict[str, Any]:

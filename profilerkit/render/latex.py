@@ -72,10 +72,16 @@ def render(
     lines = ["% needs \\usepackage{booktabs,longtable} in the preamble"]
     for part in parts(result, Selection(details, depth, top, changes)):
         if isinstance(part, Notes):
-            lines += [f"\\par\\noindent{{\\footnotesize {escape(line)}}}" for line in part.lines]
-        elif part.rows:
+            lines += map(_write_paragraph, part.lines)
+        elif not part.rows:  # its title says that there is nothing to show
+            lines.append(_write_paragraph(part.title))
+        else:
             lines += ["", table(part)]
     return "\n".join(lines) + "\n"
+
+
+def _write_paragraph(text: str) -> str:
+    return f"\\par\\noindent{{\\footnotesize {escape(text)}}}"
 
 
 def table(grid: Grid) -> str:

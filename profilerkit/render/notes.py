@@ -16,6 +16,7 @@ from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
 from ..times.wording import format_noise
 from ..trace.layer_table import is_by_layer
+from ..trace.records import LayerTable
 from ..trace.table import Table
 from .enhancements import differs_by_convention
 from .grids import Notes, list_records
@@ -91,6 +92,9 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterator[str]:
         yield from (f"{record.friendly_name}: {note}" for note in notes if note)
     yield from explain_incomplete([record for record in report.statuses.values() if record.key not in silent])
     yield from report.notes
+    unshown = [key for key, value in report.data.items() if not isinstance(value, (LayerTable, str))]
+    if unshown:
+        yield f"not shown here: {', '.join(unshown)}; report[...] has it, and --format json"
     if any(record.value.is_noisy for record in list_records(report, Measurement)):
         yield "noisy times: measure longer, such as max_seconds=30, while nothing else runs"
 

@@ -82,12 +82,14 @@ class Column(NamedTuple):
 def share_text(share: float) -> str:
     """Return a share of a whole as text, with one digit behind the point.
 
-    >>> share_text(0.4738), share_text(0.00007), share_text(0)
-    ('47.4 %', '<0.1 %', '0.0 %')
+    >>> share_text(0.4738), share_text(0.00007), share_text(-0.00007), share_text(0)
+    ('47.4 %', '<0.1 %', '>-0.1 %', '0.0 %')
     """
     if not math.isfinite(share):
         return "-"
-    return "<0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+    if 0 < abs(share) < 0.0005:  # a time may be below zero after the overhead of measuring is subtracted
+        return "<0.1 %" if share > 0 else ">-0.1 %"
+    return f"{100 * share:.1f} %"
 
 
 def write_count(value: float | None) -> str:

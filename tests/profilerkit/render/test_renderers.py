@@ -288,3 +288,20 @@ def test_every_renderer_draws_a_vision_transformer() -> None:
     for form in FORMS:
         drawn = render(report, form, details=True)
         assert "17.56" in drawn or "17563828224" in drawn or form in ("layers-csv", "operators", *ELSEWHERE)
+
+
+@pytest.mark.parametrize("form", ["table", "summary", "markdown", "latex"])
+def test_that_no_layer_differs_is_said_in_every_form(form: str) -> None:
+    drawn = render(Comparison(TEACHER, (replace(TEACHER, name="Copy"),)), form, changes=True)
+    assert "No layers differ between Teacher and Copy" in drawn
+
+
+def test_csv_has_no_enhancement_of_a_bound() -> None:
+    """At most 192 MACs are no number of times more or less than 48."""
+    partial = replace(TEACHER.status("macs"), completeness=Completeness.PARTIAL, missing=("a branch",))
+    bound = replace(TEACHER, statuses={**TEACHER.statuses, "macs": partial})
+    for both in (Comparison(bound, (STUDENT,)), Comparison(STUDENT, (bound,))):
+        rows = [row for row in csv.DictReader(io.StringIO(render(both, "csv"))) if row["model"] == both.others[0].name]
+        enhancements = {row["metric"]: row["enhancement"] for row in rows}
+        assert enhancements["macs"] == ""
+        assert float(enhancements["total_params"]) == both.enhancement("total_params")

@@ -381,7 +381,7 @@ def test_data_that_no_text_shows_is_named_and_so_is_what_it_lacks(make_profiler:
     assert partial["kinds"] == {"Linear": 2}
     assert "kinds partial: half of them" in partial.notes
     text = to_text(result_table(partial, details=True), width=100)
-    assert "Not shown here: kinds; report[...] has it, and --format json." in text
+    assert "Not shown here: kinds; report[...] has it, and --format json" in text
     assert "Metrics" not in text, "there are none to describe"
 
     def fail() -> Any:
