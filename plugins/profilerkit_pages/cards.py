@@ -219,8 +219,10 @@ def _make_value(report: Report, record: StatusRecord | None, text: str, mark: st
 
 
 def _write_reason(record: StatusRecord) -> str:
-    """Return the missing parts of a value, or why there is no value."""
-    return visible("; ".join(record.missing))
+    """Return the missing parts of a value, or why there is no value, or what makes it an upper bound or an estimate."""
+    reason = visible("; ".join(record.missing))
+    is_lower_bound = record.completeness is Completeness.PARTIAL and record.sign in (Sign.LOWER, Sign.EXACT)
+    return f"Not counted: {reason}" if is_lower_bound else reason
 
 
 def _draw_bars(samples: Sequence[float]) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ from profilerkit.piping.outcome import is_number
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
 from profilerkit.render.values import write_row_value
+from profilerkit.trace.bounds import ENDS
 from profilerkit.trace.layer_view import PEAK
 
 from .page_parts import pack
@@ -66,7 +67,7 @@ def _describe_column(key: str, rows: Sequence[Row]) -> ColumnData:
         "unit": unit,
         "scale": scale.value,
         "numeric": numeric,
-        "share": numeric and not key.startswith(_NO_SHARE),
+        "share": numeric and not key.startswith(_NO_SHARE) and not key.endswith(ENDS),
         "shown": key in AT_FIRST and any(values),
         "dashes": True,
         "values": pack([make_plain(value) if numeric else _write_text(value) for value in values]),

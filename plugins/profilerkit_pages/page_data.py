@@ -15,6 +15,7 @@ from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
+from profilerkit.trace.bounds import Sign
 from profilerkit.trace.records import MemoryTimeline
 
 from .columns import make_plain
@@ -57,7 +58,7 @@ def _describe_report(report: Report) -> ReportData:
         "operators": describe_operators(report, layers),
         "tables": list(list_tables(report, layers)),
         "timeline": describe_timeline(report, layers),
-        "memory": None if report.memory is None else _describe_memory(report.memory),
+        "memory": None if report.memory is None else _describe_memory(report, report.memory),
         "roofline": roofline,
         "metrics": {visible(record.key): _describe_metric(record) for record in records},
         "measurements": [
@@ -66,11 +67,14 @@ def _describe_report(report: Report) -> ReportData:
     }
 
 
-def _describe_memory(memory: MemoryTimeline) -> MemoryData | None:
+def _describe_memory(report: Report, memory: MemoryTimeline) -> MemoryData | None:
     """Return the bytes that are alive after each operator; None if they are not known."""
     if not memory.live_bytes:
         return None
+    sizes = [record for record in report.statuses.values() if record.base_unit == "B"]
+    metric = next((record for record in sizes if record.value == memory.peak_bytes()), None)
     return {
+        "sign": (Sign.LOWER if memory.missing else Sign.EXACT) if metric is None else metric.sign,
         "weights": memory.weight_bytes,
         "input": memory.input_bytes,
         "live": pack(list(memory.live_bytes)),

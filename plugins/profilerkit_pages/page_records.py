@@ -111,6 +111,8 @@ class TimelineData(TypedDict):
 class MemoryData(TypedDict):
     """The bytes that are alive during a pass."""
 
+    #: The sign before the bytes at the peak: "≤ " for an upper bound, empty if they are exact.
+    sign: str
     weights: int
     input: int
     #: After each operator, without the weights.

@@ -50,6 +50,12 @@ def test_sorting_changes_the_order_and_says_so(visit: Open) -> None:
 def test_a_count_that_is_a_bound_has_its_sign(visit: Open) -> None:
     page = visit(with_bounds())
     assert column(page, "macs") == ["≥ 4.224 k", "≤ 128", "~ 128", "≤ 7", "4.096 k"]
+    page.locator("#layers tr", has_text="second").click()
+    facts = page.locator(".chosen-facts").inner_text()
+    assert "4.096 k" in facts
+    assert "4.096 k (97.0" not in facts, "of bounds there is no share"
+    page.locator("#map").get_by_label("Sized by").select_option("macs")
+    assert page.locator("#map .trail").inner_text().endswith("MACs ≥ 4.224 k")
 
 
 def test_the_filter_keeps_what_is_around_a_match(visit: Open) -> None:

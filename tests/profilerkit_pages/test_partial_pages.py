@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from page_reports import layer_table, small, status, unpack, with_bounds
 
-from profilerkit import Comparison, Report, Scale
+from profilerkit import Comparison, Completeness, Report, Scale
 from profilerkit.render import render
-from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.bounds import Bounds, Branch, Choice
 from profilerkit.trace.records import LayerCall, LayerRecord, LayerTable, MemoryTimeline, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 from profilerkit_pages.figures import draw
@@ -135,3 +135,28 @@ def test_the_shares_of_layers_that_share_their_weights_are_at_most_the_whole(tit
     (table,) = [table for table in report["tables"] if table["title"] == title]
     (params,) = [column for column in table["rows"]["columns"] if column["key"] == "params"]
     assert (sorted(unpack(params["values"]))[-2:], params["whole"]) == ([800, 800], 1600)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "reason"), [(None, "Not counted: why"), (Bounds(None, 64), "why"), (Bounds(1, 90), "why")]
+)
+def test_only_what_a_lower_bound_lacks_is_called_not_counted(bounds: Bounds | None, reason: str) -> None:
+    partial = {"completeness": Completeness.PARTIAL, "missing": ("why",), "bounds": bounds}
+    page = render(Report("net", "fake", "Net", {"macs": status("macs", 64, "64", **partial)}), "html")
+    assert f'<p class="reason">{reason}</p>' in page
+
+
+@pytest.mark.parametrize(("high", "sign"), [(164, "≤ "), (999, "~ "), (None, "")])
+def test_the_peak_of_the_memory_has_the_sign_of_its_metric(high: int | None, sign: str) -> None:
+    """64 bytes of weights, and 100 of activations at the most."""
+    state = Completeness.COMPLETE if high is None else Completeness.PARTIAL
+    bounds = None if high is None else Bounds(1, high)
+    peak = status("footprint", 164, "164 B", "B", base_unit="B", completeness=state, bounds=bounds)
+    memory = MemoryTimeline(64, 10, (100, 20))
+    (data,) = page_data(Report("net", "fake", "Net", {"footprint": peak}, memory=memory))["reports"]
+    assert data["memory"] is not None
+    assert data["memory"]["sign"] == sign
+
+
+def test_data_that_no_form_shows_is_named_on_a_page() -> None:
+    assert "Not shown here: kinds" in render(replace(small(), data={"kinds": {"Linear": 2}}), "html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from profilerkit.render.values import Column
+from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.comparison import Comparison
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_table import is_innermost
@@ -22,18 +22,31 @@ _ALIKE = 0.5
 _SHIFTS = (-0.2, 0.2)
 
 
+class Bar(NamedTuple):
+    """A bar of a layer: its value, None if it is not known, and the text behind it, with the sign of a bound."""
+
+    value: float | None
+    text: str
+
+    @classmethod
+    def of(cls, layer: Mapping[str, Any], by: str) -> Bar:
+        """Return the bar of a column; an empty one for an empty layer, which a model lacks."""
+        sign, number = write_row_value(layer, by)
+        return cls(layer.get(by), f"{sign}{Column.of(by).show(number)}")
+
+
 class LayerPair(NamedTuple):
     """A layer of two models.
 
     Attributes:
         label: Its path; behind a slash its name in the other model, if it is different there.
-        reference: Its value in the reference; None if the reference lacks the layer or the value.
-        other: Its value in the other model, likewise.
+        reference: Its bar in the reference.
+        other: Its bar in the other model.
     """
 
     label: str
-    reference: float | None
-    other: float | None
+    reference: Bar
+    other: Bar
 
 
 def choose_column(comparison: Comparison, by: str | Sequence[str] | None) -> str:
@@ -65,13 +78,15 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     for row in rows:
         reference = {} if row["change"] == "added" else references[row["path"]]
         other = {} if row["other_path"] is None else others[row["other_path"]]
-        if level is None:
-            is_drawn = any(side and is_innermost(side, by) for side in (reference, other))
-        else:
-            is_drawn = row["depth"] == level
+        is_drawn = _is_innermost(reference, other, by) if level is None else row["depth"] == level
         if is_drawn:
-            pairs.append(LayerPair(_label_pair(row), reference.get(by), other.get(by)))
-    return sorted(pairs, key=lambda pair: -max(pair.reference or 0, pair.other or 0))[:top]
+            pairs.append(LayerPair(_label_pair(row), Bar.of(reference, by), Bar.of(other, by)))
+    return sorted(pairs, key=lambda pair: -max(pair.reference.value or 0, pair.other.value or 0))[:top]
+
+
+def _is_innermost(reference: Mapping[str, Any], other: Mapping[str, Any], by: str) -> bool:
+    """Return whether a layer is innermost in one of two models; a model that lacks the layer has an empty one."""
+    return any(layer and is_innermost(layer, by) for layer in (reference, other))
 
 
 def _label_pair(row: Mapping[str, Any]) -> str:
@@ -116,9 +131,9 @@ def _draw_aligned(comparison: Comparison, pairs: Sequence[LayerPair], by: str) -
     axis = figure.subplots()
     both = [pair.reference for pair in pairs], [pair.other for pair in pairs]
     scale = _choose_scale([*both[0], *both[1]], column)
-    for report, values, shift, colour in zip(comparison.reports, both, _SHIFTS, COLOURS[:2], strict=True):
+    for report, bars, shift, colour in zip(comparison.reports, both, _SHIFTS, COLOURS[:2], strict=True):
         heights = [position + shift for position in range(len(pairs))]
-        _draw_bars(axis, heights, values, scale, height=0.38, color=colour, label=plain(report.name, 28))
+        _draw_bars(axis, heights, bars, scale, height=0.38, color=colour, label=plain(report.name, 28))
     _finish_axis(axis, [pair.label for pair in pairs], scale)
     legend_above(axis)
     return figure
@@ -128,10 +143,10 @@ def _draw_apart(comparison: Comparison, tables: Sequence[LayerTable], by: str, *
     """Return a figure with a panel for each model, with its own largest layers."""
     figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
     axes = figure.subplots(1, 2, sharex=has_one_axis)
-    values: list[list[float | None]] = [[row[by] for row in table] for table in tables]
-    for axis, table, numbers, report, colour in zip(axes, tables, values, comparison.reports, COLOURS[:2], strict=True):
-        scale = _choose_scale([*values[0], *values[1]] if has_one_axis else numbers, Column.of(by))
-        _draw_bars(axis, range(len(table)), numbers, scale, height=0.72, color=colour)
+    both = [[Bar.of(row, by) for row in table] for table in tables]
+    for axis, table, bars, report, colour in zip(axes, tables, both, comparison.reports, COLOURS[:2], strict=True):
+        scale = _choose_scale([*both[0], *both[1]] if has_one_axis else bars, Column.of(by))
+        _draw_bars(axis, range(len(table)), bars, scale, height=0.72, color=colour)
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
         _finish_axis(axis, [label_layer(row) for row in table], scale)
         axis.set_ylim(bottom=max(map(len, tables)) - 0.4)  # the bars of both models are equally thick
@@ -146,15 +161,15 @@ class _Scale(NamedTuple):
     factor: float
 
 
-def _choose_scale(values: Sequence[float | None], column: Column) -> _Scale:
-    factor, unit = unit_for(max((value or 0.0 for value in values), default=0.0), column.unit, column.scale)
+def _choose_scale(bars: Sequence[Bar], column: Column) -> _Scale:
+    factor, unit = unit_for(max((bar.value or 0.0 for bar in bars), default=0.0), column.unit, column.scale)
     return _Scale(column, unit, factor)
 
 
-def _draw_bars(axis: Any, heights: Sequence[float], values: Sequence[float | None], scale: _Scale, **look: Any) -> None:
-    """Draw a bar for each value at its height, with the value beside it."""
-    bars = axis.barh(heights, [(value or 0) / scale.factor for value in values], **look)
-    axis.bar_label(bars, [scale.column.show(value) for value in values], padding=3, fontsize="x-small")
+def _draw_bars(axis: Any, heights: Sequence[float], bars: Sequence[Bar], scale: _Scale, **look: Any) -> None:
+    """Draw each bar at its height, with its text beside it."""
+    drawn = axis.barh(heights, [(bar.value or 0) / scale.factor for bar in bars], **look)
+    axis.bar_label(drawn, [bar.text for bar in bars], padding=3, fontsize="x-small")
 
 
 def _finish_axis(axis: Any, labels: Sequence[str], scale: _Scale) -> None:

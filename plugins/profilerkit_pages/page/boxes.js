@@ -175,7 +175,7 @@ class GraphBoxes {
   size(box, rows) {
     const { column } = this;
     box.value = column ? rows.reduce((sum, row) => sum + weightOf(column, row), 0) : 0;
-    box.share = column?.whole && box.value ? percent(box.value / column.whole) : "";
+    box.share = column ? shareText(column, box.value) : "";
   }
 
   shape(row) {

@@ -14,8 +14,8 @@ class LayerFacts {
     this.node.hidden = row < 0;
     if (row < 0) return;
     const known = layers.columns.map((column) => [column, shown(column, row)]).filter(([, text]) => text && text !== "-");
-    const share = (column) => (column.share && column.whole > 0 ? ` (${percent(column.values[row] / column.whole)})` : "");
-    const facts = factList(known.map(([column, text]) => [column.title, `${text}${share(column)}`]));
+    const share = (column) => shareText(column, column.values[row]);
+    const facts = factList(known.map(([column, text]) => [column.title, share(column) ? `${text} (${share(column)})` : text]));
     const close = el("button", { type: "button", onclick: () => chosen.choose(-1) }, "Close");
     this.node.replaceChildren(el("div", { class: "bar" }, el("h3", {}, layers.label(row)), close), facts);
   }

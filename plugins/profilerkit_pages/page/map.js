@@ -49,10 +49,10 @@ function boxesInside(layers, column, box) {
 
 /** Everything there is to say of a layer in a few lines, the value of a column first. */
 function linesOf(layers, row, column) {
-  const share = column.whole > 0 && column.values[row] >= 0 ? `, ${percent(column.values[row] / column.whole)}` : "";
+  const share = shareText(column, column.values[row]);
   const others = layers.sizes.filter((one) => one !== column && one.shown && one.values[row] > 0).map((one) => `${one.title} ${shown(one, row)}`);
   const shape = layers.column("output_shapes")?.values[row];
-  return [layers.label(row), layers.types[row], `${column.title} ${shown(column, row)}${share}`, others.join(", "), shape ? `gives ${shape}` : ""];
+  return [layers.label(row), layers.types[row], [`${column.title} ${shown(column, row)}`, share].filter(Boolean).join(", "), others.join(", "), shape ? `gives ${shape}` : ""];
 }
 
 /** What the colours of the layers of a model mean; `others` are further entries. */

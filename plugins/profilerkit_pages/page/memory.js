@@ -44,7 +44,7 @@ class MemoryChart {
   }
 
   sentence() {
-    const bytes = quantity(this.peakBytes(), "B", "iec");
+    const bytes = `${this.memory.sign}${quantity(this.peakBytes(), "B", "iec")}`;
     const at = this.memory.peak < 0 ? "before the first operator" : `after ${this.ordinal(this.memory.peak)}: ${this.where(this.memory.peak)}`;
     const told = Object.entries(this.memory.parts);
     const rest = told.length ? told : [["inputs and activations", this.peakBytes() - this.memory.weights]];
@@ -105,7 +105,7 @@ class MemoryChart {
   drawPeak(root, peak, most, width) {
     const [x, y] = [this.x(peak + 0.5), this.y(most)];
     const end = x > width * 0.6;
-    root.append(svg("circle", { class: "peak", cx: x, cy: y, r: 4 }), svg("text", { class: "peak-name", x: end ? x - 8 : x + 8, y: y - 7, "text-anchor": end ? "end" : "start" }, `peak ${quantity(most, "B", "iec")}`));
+    root.append(svg("circle", { class: "peak", cx: x, cy: y, r: 4 }), svg("text", { class: "peak-name", x: end ? x - 8 : x + 8, y: y - 7, "text-anchor": end ? "end" : "start" }, `peak ${this.memory.sign}${quantity(most, "B", "iec")}`));
   }
 
   phase(root) {

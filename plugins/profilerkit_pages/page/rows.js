@@ -129,6 +129,15 @@ function shown(column, row) {
   return `${sign}${plus}${quantity(value, column.unit, column.scale)}`;
 }
 
+/** Which part of the whole of its column a value is; 0 for nothing, and where there is no whole. */
+const partOf = (column, value) => (column.share && column.whole > 0 && value > 0 ? value / column.whole : 0);
+
+/** That part in per cent; empty for nothing, and in a column of bounds, of which the whole is not known exactly. */
+function shareText(column, value) {
+  const part = partOf(column, value);
+  return part && !column.signed ? percent(part) : "";
+}
+
 /** A choice of what layers are sized or coloured by. */
 function sizeChoice(text, sizes, size, onChoose) {
   return choice(text, sizes.map(({ key, title }) => [key, title]), size?.key, (chosenKey) => onChoose(sizes.find(({ key }) => key === chosenKey)));

@@ -255,12 +255,12 @@ class Table {
     const [content, kind] = this.options.cell?.(column, row) ?? [text, column.numeric ? "" : column.key];
     if (!column.numeric) return el("td", { role: "gridcell", class: kind, title: text }, el("span", {}, content));
     const value = column.values[row];
-    const share = column.share && column.whole > 0 && value > 0 ? value / column.whole : 0;
+    const [part, share] = [partOf(column, value), shareText(column, value)];
     const [state, why] = column.incomplete?.[row] ?? [];
-    const cell = el("td", { role: "gridcell", class: `number ${state ?? ""} ${kind}`, title: state ? `${state}: ${why}` : share ? `${text}, ${percent(share)}` : null }, el("span", {}, content));
-    if (share) {
-      if (!this.tight.has(column)) cell.append(el("span", { class: "share" }, percent(share)));
-      cell.style.setProperty("--part", `${Math.min(100, 100 * share).toFixed(2)}%`);
+    const cell = el("td", { role: "gridcell", class: `number ${state ?? ""} ${kind}`, title: state ? `${state}: ${why}` : share ? `${text}, ${share}` : null }, el("span", {}, content));
+    if (share && !this.tight.has(column)) cell.append(el("span", { class: "share" }, share));
+    if (part) {
+      cell.style.setProperty("--part", `${Math.min(100, 100 * part).toFixed(2)}%`);
       cell.classList.add("bar-cell");
     }
     return cell;

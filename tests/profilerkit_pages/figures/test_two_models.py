@@ -124,3 +124,12 @@ def test_times_without_a_backward_pass_are_enough() -> None:
     timed = replace(REPORT, statuses={"layer_times": record("layer_times", times)})
     (axis,) = layer_bars(Comparison(timed, (replace(timed, name="b"),))).axes
     assert axis.get_xlabel() == "Forward time (ms)"
+
+
+@pytest.mark.parametrize("other", [OTHER_LAYERS, foreign(200).layers])
+def test_a_bound_has_its_sign_beside_its_bar(other: LayerTable) -> None:
+    """Of the reference all MACs are lower bounds, whether the models share a figure or have a panel each."""
+    bounds = LayerTable({**row, "macs_low": row["macs"], "macs_high": None} for row in LAYERS)
+    both = Comparison(replace(REPORT, layers=bounds, statuses={}), (report("other", layers=other, statuses={}),))
+    said = texts(layer_bars(both, by="macs"))
+    assert {"≥ 300 MACs", "200 MACs"} <= set(said)
