@@ -190,7 +190,7 @@ _FORMS = (_MOST_EXACT, _Form(True, False), _Form(False, False))
 
 
 class _Values:
-    """The values of all metrics as rich draws them, in two columns if they fit; metrics that are tables are left out."""
+    """The values of all metrics as rich draws them, in two columns if they fit; tables are left out."""
 
     def __init__(self, records: Iterable[StatusRecord]) -> None:
         self._records = [record for record in records if not isinstance(record.value, Table)]
