@@ -141,7 +141,7 @@ def test_the_shares_of_layers_that_share_their_weights_are_at_most_the_whole(tit
     ("bounds", "reason"), [(None, "Not counted: why"), (Bounds(None, 64), "why"), (Bounds(1, 90), "why")]
 )
 def test_only_what_a_lower_bound_lacks_is_called_not_counted(bounds: Bounds | None, reason: str) -> None:
-    partial = {"completeness": Completeness.PARTIAL, "missing": ("why",), "bounds": bounds}
+    partial: dict[str, Any] = {"completeness": Completeness.PARTIAL, "missing": ("why",), "bounds": bounds}
     page = render(Report("net", "fake", "Net", {"macs": status("macs", 64, "64", **partial)}), "html")
     assert f'<p class="reason">{reason}</p>' in page
 

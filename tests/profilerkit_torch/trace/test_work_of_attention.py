@@ -106,7 +106,7 @@ def test_a_weight_that_layers_share_is_not_held_by_the_layer_around_them() -> No
 def test_two_networks_side_by_side_show_it(reports: tuple[Report, Report]) -> None:
     comparison = Comparison(reports[0], reports[1:])
     label, narrow, wide = find_pairs(comparison, "macs", None, 1)[0]
-    assert ("attention" in label, narrow, wide) == (True, ATTENTION[4], ATTENTION[8])
+    assert ("attention" in label, narrow.value, wide.value) == (True, ATTENTION[4], ATTENTION[8])
     table = render(comparison, top=1).partition("Layers of net 4 and net 8")[2]
     assert "attention" in table
     assert "Linear" not in table
