@@ -11,7 +11,7 @@ from profilerkit.piping.outcome import is_number
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
 from profilerkit.render.values import write_row_value
-from profilerkit.trace.bounds import ENDS
+from profilerkit.trace.columns import ENDS
 from profilerkit.trace.layer_view import PEAK
 
 from .page_parts import pack

@@ -9,6 +9,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.results.report import Report
 from profilerkit.times.operator_totals import operator_totals
+from profilerkit.trace.columns import ENDS
 from profilerkit.trace.layer_table import is_by_layer
 from profilerkit.trace.layer_view import PEAK
 from profilerkit.trace.records import LayerTable
@@ -101,6 +102,6 @@ def _describe_table(title: str, thing: str, rows: Sequence[Row], whole: Row | No
 
 def _is_shown(key: str, *, is_of_layers: bool) -> bool:
     """Return whether a column is shown at first: no traffic, no ends of bounds, and of memory of layers the peak."""
-    if key.startswith("bytes_") or key.endswith(("_low", "_high")):
+    if key.startswith("bytes_") or key.endswith(ENDS):
         return False
     return key == PEAK or not (is_of_layers and _is_memory(key))
