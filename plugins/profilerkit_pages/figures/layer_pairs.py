@@ -28,12 +28,6 @@ class Bar(NamedTuple):
     value: float | None
     text: str
 
-    @classmethod
-    def of(cls, layer: Mapping[str, Any], by: str) -> Bar:
-        """Return the bar of a column; an empty one for an empty layer, which a model lacks."""
-        sign, number = write_row_value(layer, by)
-        return cls(layer.get(by), f"{sign}{Column.of(by).show(number)}")
-
 
 class LayerPair(NamedTuple):
     """A layer of two models.
@@ -80,8 +74,14 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
         other = {} if row["other_path"] is None else others[row["other_path"]]
         is_drawn = _is_innermost(reference, other, by) if level is None else row["depth"] == level
         if is_drawn:
-            pairs.append(LayerPair(_label_pair(row), Bar.of(reference, by), Bar.of(other, by)))
+            pairs.append(LayerPair(_label_pair(row), _make_bar(reference, by), _make_bar(other, by)))
     return sorted(pairs, key=lambda pair: -max(pair.reference.value or 0, pair.other.value or 0))[:top]
+
+
+def _make_bar(layer: Mapping[str, Any], by: str) -> Bar:
+    """Return the bar of a column of a layer; an empty one for an empty layer, which a model lacks."""
+    sign, number = write_row_value(layer, by)
+    return Bar(layer.get(by), f"{sign}{Column.of(by).show(number)}")
 
 
 def _is_innermost(reference: Mapping[str, Any], other: Mapping[str, Any], by: str) -> bool:
@@ -143,7 +143,7 @@ def _draw_apart(comparison: Comparison, tables: Sequence[LayerTable], by: str, *
     """Return a figure with a panel for each model, with its own largest layers."""
     figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
     axes = figure.subplots(1, 2, sharex=has_one_axis)
-    both = [[Bar.of(row, by) for row in table] for table in tables]
+    both = [[_make_bar(row, by) for row in table] for table in tables]
     for axis, table, bars, report, colour in zip(axes, tables, both, comparison.reports, COLOURS[:2], strict=True):
         scale = _choose_scale([*both[0], *both[1]] if has_one_axis else bars, Column.of(by))
         _draw_bars(axis, range(len(table)), bars, scale, height=0.72, color=colour)
