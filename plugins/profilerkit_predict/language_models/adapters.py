@@ -58,14 +58,27 @@ class Adapters:
             elements += of_all / layout.tensor if is_dense else layout.share_out_experts(of_all, matrix.experts)
         return [self.count * elements * self.element_bytes * share for share in layout.compute_stage_shares(layers)]
 
-    def count_read_bytes(self, sequences: int, of_experts: bool) -> int:
-        """Return the bytes that so many sequences read: an adapter once, however many use it.
+    def count_read_bytes(self, sequences: int) -> int:
+        """Return the bytes that a step of so many sequences reads: an adapter once, however many use it.
 
-        ``of_experts`` selects adapters beside experts, of whom each token uses some; otherwise beside other matrices.
+        Of the adapters beside experts it reads those of the experts that a token is sent to.
         """
-        matrices = [matrix for matrix in self.matrices if (matrix.routing is not None) is of_experts]
-        elements = sum(self._count_elements(matrix) * matrix.experts_per_token for matrix in matrices)
-        return min(self.count, sequences) * elements * self.element_bytes
+        return min(self.count, sequences) * self.macs_of_a_token * self.element_bytes
+
+    def count_device_bytes(self, device_sequences: int, sequences: int, layout: Layout) -> float:
+        """Return the bytes that a device reads in a step, like `count_read_bytes` does of all devices.
+
+        Adapters beside experts are spread over all replicas, like the experts: ``sequences`` of all replicas use them.
+        Others are read for the sequences of the device's own replica.
+        """
+        read = 0.0
+        for matrix in self.matrices:
+            users, devices = (device_sequences, layout.tensor)
+            if matrix.routing is not None:
+                users, devices = (sequences, layout.expert_devices)
+            elements = self._count_elements(matrix) * matrix.experts_per_token
+            read += min(self.count, users) * elements * self.element_bytes / devices
+        return read
 
     def _count_elements(self, matrix: MatrixShape) -> int:
         return matrix.count * self.rank * (matrix.rows + matrix.columns)

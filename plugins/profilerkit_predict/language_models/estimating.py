@@ -37,10 +37,6 @@ class Estimate:
         return ", ".join(texts) or "not known"
 
 
-#: The value for an unknown estimate.
-_UNKNOWN = Estimate(None, None, None, "")
-
-
 @dataclass(frozen=True)
 class Estimator:
     """Estimates the seconds of steps on a calibrated device.
@@ -176,26 +172,32 @@ class Estimator:
 
 def average(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of estimates of one tier; an end that one of them lacks is not known."""
-
-    def find_mean(name: str) -> float | None:
-        numbers = [getattr(estimate, name) for estimate in estimates]
-        return None if None in numbers else sum(numbers) / len(numbers)
-
-    return Estimate(find_mean("value"), find_mean("low"), find_mean("high"), estimates[0].tier)
+    values = [estimate.value for estimate in estimates]
+    lows, highs = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
+    return Estimate(_find_mean(values), _find_mean(lows), _find_mean(highs), estimates[0].tier)
 
 
-def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | None:
+def _find_mean(numbers: Sequence[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) / len(known) if len(known) == len(numbers) else None
+
+
+def compute_rate(amount: float, *times: tuple[Estimate | None, int]) -> Estimate | None:
     """Return an amount over the sum of times, each of which occurs so often; None if one is not known.
 
     >>> compute_rate(8, (Estimate(2.0, 1.0, 4.0, "calibrated"), 2))
     Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
     """
-    tier = next((part.tier for part, _ in parts if part is not None), None)
-    times = [(part or _UNKNOWN, count) for part, count in parts]
-    value = divide(amount, [(time.value, count) for time, count in times])
-    low = divide(amount, [(time.high, count) for time, count in times])  # the longest times make the lowest rate
-    high = divide(amount, [(time.low, count) for time, count in times])
-    return None if tier is None or high is None else Estimate(value, low, high, tier)
+    known: list[tuple[Estimate, int]] = []
+    for estimate, count in times:
+        if estimate is not None:
+            known.append((estimate, count))
+        elif count:
+            return None
+    value = divide(amount, [(estimate.value, count) for estimate, count in known])
+    low = divide(amount, [(estimate.high, count) for estimate, count in known])  # the longest times, the lowest rate
+    high = divide(amount, [(estimate.low, count) for estimate, count in known])
+    return None if high is None else Estimate(value, low, high, known[0][0].tier)
 
 
 def divide(amount: float, times: Iterable[tuple[float | None, int]]) -> float | None:

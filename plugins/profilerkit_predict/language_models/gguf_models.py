@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -159,34 +159,44 @@ def _list_terms(
 def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
     """Return a model's facts with the first layer that predicts further tokens, as a model, if the file has any.
 
-    Further layers count if they have tensors like it. Its attention is like in the last layer before it. If it has no
-    table or no head, it uses the table or the head of the model.
+    Further layers count if they have tensors like it.
     """
     layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
     for tensor in filter(sizes.is_of_mtp_layer, sizes.file.tensors):
         layers[_read_layer(tensor)].append(tensor)
-    tensors = layers.get(str(sizes.blocks))
-    if not tensors:
+    first = layers.get(str(sizes.blocks))
+    if first is None:
         return facts
-    alike = sum(_list_shapes(layer) == _list_shapes(tensors) for layer in layers.values())
-    stored = _list_parts(_describe_weights(sizes, tensors))
-    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in stored}
-    parts = (*stored, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
+    alike = sum(_list_shapes(layer) == _list_shapes(first) for layer in layers.values())
+    notes = (_FURTHER_NOTE,) if alike < len(layers) else ()
+    return replace(facts, mtp_layer=_describe_mtp_layer(sizes, facts, first, notes), mtp_layer_count=alike)
+
+
+def _describe_mtp_layer(
+    sizes: GgufSizes, facts: ModelFacts, tensors: Sequence[StoredTensor], notes: tuple[str, ...]
+) -> ModelFacts:
+    """Return a layer that predicts further tokens as a model, by its tensors.
+
+    Its attention is like in the last layer before it. If it has no table or no head, it uses the table or the head of
+    the model.
+    """
+    own = _list_parts(_describe_weights(sizes, tensors))
+    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in own}
+    weights = (*own, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
     latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
     attention = list(sizes.list_layers())[-1:] if latent is None else []
     cache_layers = list(sizes.list_cache_layers(dtype_bytes(facts.dtype), latent))
-    first = replace(
+    return replace(
         facts,
         name=f"its own layer {sizes.blocks:,}",
         parameters=sum(tensor.elements for tensor in tensors),
-        weights=parts,
+        weights=weights,
         sizes=replace(facts.sizes, layers=1),
-        work=Work(tuple(_list_terms(parts, attention, latent)), latent),
+        work=Work(tuple(_list_terms(weights, attention, latent)), latent),
         cache=CacheGrowth(tuple(cache_layers[-1:])),
         matrices=(),
-        notes=(_FURTHER_NOTE,) if alike < len(layers) else (),
+        notes=notes,
     )
-    return replace(facts, mtp_layer=first, mtp_layer_count=alike)
 
 
 def _read_layer(tensor: StoredTensor) -> str:

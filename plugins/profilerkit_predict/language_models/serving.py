@@ -75,14 +75,16 @@ def predict_serving(
     drafter reads the prompts too, after the first token.
     """
     decoding = _Decoding(cost, batch, prompt, new, speculation or NOTHING_DRAFTED)
-    shared, cycles = cost.shared_prefix, list(decoding.list_cycles())
-    prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
+    cycles = list(decoding.list_cycles())
+    shared, own_tokens = cost.shared_prefix, prompt - cost.shared_prefix
+    prefill = cost.run_together([Piece(batch, own_tokens, shared, has_inputs=True)])
+    first_token = cost.estimate_step(prefill, batch, own_tokens, shared)
     later = decoding.average_seconds(cycles)
-    first_token, per_token = cost.estimate_step(prefill, batch, prompt - shared, shared), decoding.estimate(later)
-    parts = [(prefill.seconds, first_token, 1), (later, per_token, len(cycles))]  # of the whole time
-    drafting = decoding.speculation.draft_prompts(batch, prompt - shared, shared) if cycles else None
+    per_token = decoding.estimate(later)
+    parts = [_Part(prefill.seconds, first_token), _Part(later, per_token, len(cycles))]
+    drafting = decoding.speculation.draft_prompts(batch, own_tokens, shared) if cycles else None
     if drafting is not None:
-        parts.append((drafting.seconds, Estimate(None, drafting.seconds, None, cost.tier), 1))
+        parts.append(_Part(drafting.seconds, Estimate(None, drafting.seconds, None, cost.tier)))
     return Serving(
         batch=batch,
         prompt=prompt,
@@ -92,15 +94,23 @@ def predict_serving(
         time_to_first_token=prefill.seconds,
         time_per_output_token=later,
         decode_tokens_per_second=divide(batch, [(later, 1)]),
-        tokens_per_second=divide(batch * new, [(seconds, count) for seconds, _, count in parts]),
+        tokens_per_second=divide(batch * new, [(part.bound, part.times) for part in parts]),
         cache_bytes=cost.cache_bytes(prompt + new - 1, batch),
         draft=cycles[-1].draft if cycles else None,
         first_token=first_token,
         per_token=per_token,
         decode_rate=compute_rate(batch, (per_token, 1)),
-        rate=compute_rate(batch * new, *((estimate, count) for _, estimate, count in parts)),
+        rate=compute_rate(batch * new, *((part.estimate, part.times) for part in parts)),
         uniform_time_per_output_token=decoding.average_uniform_seconds() if cost.facts.has_experts else None,
     )
+
+
+class _Part(NamedTuple):
+    """A part of the whole time, which occurs so many times: the bound of its seconds, and their estimate."""
+
+    bound: float | None
+    estimate: Estimate | None
+    times: int = 1
 
 
 def average_later_token(

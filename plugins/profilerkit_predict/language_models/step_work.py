@@ -19,8 +19,7 @@ def make_step(cost: StepCost, pieces: Sequence[Piece]) -> Step:
     read, written = count_cache_traffic(cost.cache, pieces, replicas=cost.layout.data)
     weight_bytes = cost.weight_bytes_read(count_tokens(pieces), is_first=has_first(pieces))
     if cost.adapters is not None:
-        sequences = count_sequences(pieces)
-        weight_bytes += sum(cost.adapters.count_read_bytes(sequences, of_experts) for of_experts in (False, True))
+        weight_bytes += cost.adapters.count_read_bytes(count_sequences(pieces))
     return Step(
         execution="engine",
         macs=_count_macs(cost, pieces) + _count_adapter_macs(cost, pieces) + _count_encoder_macs(cost, pieces),
@@ -97,11 +96,10 @@ def _count_moved_bytes(cost: StepCost, device_pieces: Sequence[Piece], sequences
     layout = cost.layout
     read, written = count_cache_traffic(cost.cache, device_pieces, layout.tensor)
     adapter_bytes = 0.0
-    if cost.adapters is not None:  # those beside experts are spread over all replicas, like the experts
+    if cost.adapters is not None:
         device_sequences = count_sequences(device_pieces)
         in_stage = min(sequences, device_sequences * layout.data)
-        adapter_bytes = cost.adapters.count_read_bytes(device_sequences, of_experts=False) / layout.tensor
-        adapter_bytes += cost.adapters.count_read_bytes(in_stage, of_experts=True) / layout.expert_devices
+        adapter_bytes = cost.adapters.count_device_bytes(device_sequences, in_stage, layout)
     return {
         **cost.engine_weights.count_traffic(count_tokens(device_pieces), has_first(device_pieces), layout),
         "encoder": _count_encoder_bytes(cost, device_pieces) / layout.tensor,

@@ -56,15 +56,16 @@ def weight_parts(
     ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the bytes of layers whose files
     were looked at.
     """
-    in_files = packed or {}
-    uncounted = {path: files.bytes for path, files in in_files.items()}
     stored: list[tuple[str, WeightPart]] = []
+    counted: set[str] = set()
     for layer, weight, part in weights:
         form = formats(layer.path, part.kind)
         size, dtype = (weight.bytes, part.dtype) if form is None else (form.count_bytes(weight.count), form.name)
-        if layer.path in in_files and part.kind is not WeightKind.OTHER:
-            size = uncounted.pop(layer.path, 0)  # of all weights of the layer, which count with the first one
-            dtype = in_files[layer.path].dtype if form is None else dtype
+        in_files = None if packed is None or part.kind is WeightKind.OTHER else packed.get(layer.path)
+        if in_files is not None:
+            size = 0 if layer.path in counted else in_files.bytes  # all of the layer's count with its first weight
+            dtype = in_files.dtype if form is None else dtype
+            counted.add(layer.path)
         stored.append((layer.path, replace(part, elements=weight.count, bytes=size, dtype=dtype)))
     return sum_parts(stored)
 
