@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -70,34 +70,48 @@ def estimate(audit: Audit) -> Estimate:
     pending = [case for case in unstored if not case.problem]
     keys = {case.key for case in pending}
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
-    limits = [case.limits.timeout for case in pending if case.limits.timeout is not None]
-    workers = audit.plan.workers or count_cores()
-    seconds = most_seconds = None
+    seconds = None
     if earlier:
         mean = sum(earlier) / len(earlier)
-        seconds = _sum_runs([(case.is_timed, longest.get(case.spec, mean)) for case in pending], workers)
-    if len(limits) == len(pending):
-        tries = [1 + audit.plan.repeats if case.is_timed else 1 for case in pending]
-        runs = zip(pending, limits, tries, strict=True)
-        most_seconds = _sum_runs([(case.is_timed, limit * number) for case, limit, number in runs], workers)
+        runs = [_CaseRun(case.is_timed, longest.get(case.spec, mean)) for case in pending]
+        seconds = _sum_runs(runs, audit.plan.workers or count_cores())
     cases = [
         PlannedCase(case.spec, dict(case.settings), case.problem, case.key in keys, longest.get(case.spec))
         for case in audit.cases.values()
     ]
-    return Estimate(audit.url, seconds, most_seconds, len(earlier), cases)
+    return Estimate(audit.url, seconds, _sum_limits(audit, pending), len(earlier), cases)
 
 
-def _sum_runs(runs: Sequence[tuple[bool, float]], workers: int) -> float:
+class _CaseRun(NamedTuple):
+    """The run of a case: whether it is timed, and how long it takes."""
+
+    is_timed: bool
+    seconds: float
+
+
+def _sum_limits(audit: Audit, pending: Sequence[Case]) -> float | None:
+    """Return the longest time that the limits of cases allow; None if one of them has no limit."""
+    runs = []
+    for case in pending:
+        if case.limits.timeout is None:
+            return None
+        tries = 1 + audit.plan.repeats if case.is_timed else 1
+        runs.append(_CaseRun(case.is_timed, tries * case.limits.timeout))
+    return _sum_runs(runs, audit.plan.workers or count_cores())
+
+
+def _sum_runs(runs: Sequence[_CaseRun], workers: int) -> float:
     """Return the seconds of all runs: a timed run is alone, and a free worker takes the next of the other runs.
 
-    >>> _sum_runs([(True, 5), (True, 5)], 2), _sum_runs([(False, 5), (False, 5), (False, 5)], 2)
+    >>> timed, counted = _CaseRun(True, 5), _CaseRun(False, 5)
+    >>> _sum_runs([timed, timed], 2), _sum_runs([counted, counted, counted], 2)
     (10.0, 10.0)
     """
     busy = [0.0] * workers
-    for is_timed, seconds in runs:
-        if not is_timed:
-            heapq.heapreplace(busy, busy[0] + seconds)
-    return round(max(busy) + sum(seconds for is_timed, seconds in runs if is_timed), 1)
+    for run in runs:
+        if not run.is_timed:
+            heapq.heapreplace(busy, busy[0] + run.seconds)
+    return round(max(busy) + sum(run.seconds for run in runs if run.is_timed), 1)
 
 
 def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:

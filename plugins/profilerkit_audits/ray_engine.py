@@ -43,6 +43,8 @@ LOST_NODES = 3
 AHEAD = 2
 #: Seconds between two looks at the nodes of the cluster.
 LOOKING = 2.0
+#: The most letters of a text of Ray's in a reason.
+_LONGEST = 600
 #: The errors that say that a node was lost. If a worker alone has died, its node said so and is there.
 _LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
 
@@ -164,9 +166,12 @@ def _cancel(reference: Any) -> None:
 
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
-    """Return the outcome of a task that ended without an outcome; the task is not tried again."""
-    text = error_line(error)  # Ray's text begins with the reason why a process ended, or ends with the failed action
-    detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
+    """Return the outcome of a task that ended without an outcome; the task is not tried again.
+
+    Ray's text begins with the reason why a process ended, or ends with the failed action.
+    """
+    text = error_line(error)
+    detail = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return without_run(case, read_machine(), code, f"{reason}: {detail}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -107,24 +107,17 @@ def search_steps(series: Mapping[CaseName, Sequence[Row]], window: int) -> Searc
     return Searched(tuple(steps), sum(len(search.nights) for search in searches), tuple(notes))
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Search:
     """The rows of one metric on one kind of machine: for each case the rows of its nights, by the night's run."""
 
     metric: str
     machine: str
-    nights: dict[CaseName, dict[str, Row]] = field(default_factory=dict)
+    nights: Mapping[CaseName, Mapping[str, Row]]
 
     def read_logs(self, case: CaseName) -> dict[str, float]:
         """Return the logarithms of the times of a case."""
         return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
-
-    def leave_out_short(self) -> int:
-        """Keep the newest nights of the series that are long enough; returns how many are not."""
-        long = {case: nights for case, nights in self.nights.items() if len(nights) >= MIN_NIGHTS}
-        too_short = len(self.nights) - len(long)
-        self.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
-        return too_short
 
     def order_nights(self) -> dict[str, Row]:
         """Return the nights of all models with a row of each, the oldest first."""
@@ -187,20 +180,25 @@ def _weigh(deviations: Floats) -> Floats:
 
 def _make_searches(series: Mapping[CaseName, Sequence[Row]]) -> tuple[list[_Search], list[str]]:
     """Return the series to search for steps, and notes on the others."""
-    searches: dict[tuple[str, str], _Search] = {}
+    groups: dict[tuple[str, str], dict[CaseName, dict[str, Row]]] = {}  # by machine and metric
     left_out: Counter[str] = Counter()
     for case, row, metric in _list_times(series):
         reason = _find_fault(row, metric)
         if reason:
             left_out[reason] += 1
         else:
-            search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
-            search.nights.setdefault(case, {})[row.run] = row
+            groups.setdefault((row.machine, metric), {}).setdefault(case, {})[row.run] = row
     notes = [f"{format_count(count, 'measured value')} left out: {reason}" for reason, count in left_out.items()]
-    too_short = sum(search.leave_out_short() for search in searches.values())
+    searches, too_short = [], 0
+    for (machine, metric), nights_by_case in groups.items():
+        newest = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in nights_by_case.items()}
+        long = {case: nights for case, nights in newest.items() if len(nights) >= MIN_NIGHTS}
+        too_short += len(newest) - len(long)
+        if long:
+            searches.append(_Search(metric, machine, long))
     if too_short:
         notes.append(f"{too_short} series of times not searched: fewer than {MIN_NIGHTS} nights on one machine")
-    return [search for search in searches.values() if search.nights], notes
+    return searches, notes
 
 
 def _list_times(series: Mapping[CaseName, Sequence[Row]]) -> Iterator[tuple[CaseName, Row, str]]:

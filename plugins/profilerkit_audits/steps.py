@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,14 @@ class Split:
     after: float
 
 
+class _Part(NamedTuple):
+    """The nights of a part of a series, and the least p-value that a step inside of it may have."""
+
+    start: int
+    end: int
+    least_p: float
+
+
 def find_splits(
     values: Sequence[float] | Floats, seed: int = 0, history: Sequence[float] | Floats | None = None
 ) -> list[Split]:
@@ -69,19 +78,19 @@ def find_splits(
     generator = np.random.default_rng(seed)
     correlation = estimate_correlation(values if history is None else history)
     cuts: dict[int, float] = {}
-    parts = [(0, len(series), 0.0)]
+    parts = [_Part(0, len(series), 0.0)]
     while parts:
-        start, end, above = parts.pop()
+        start, end, least_p = parts.pop()
         part = series[start:end]
         if len(part) < MIN_NIGHTS or not np.ptp(part):
             continue
         index = start + MIN_SIZE + int(_compute_gains(part - part.mean()).argmax())  # the first night after the step
-        p = max(above, _estimate_p(part, generator, correlation))
-        is_whole = above == 0.0  # the best split of the whole series is a candidate, whatever its p-value
+        p = max(least_p, _estimate_p(part, generator, correlation))
+        is_whole = len(part) == len(series)  # the best split of the whole series is a candidate, whatever its p-value
         if is_whole or p <= _LEVEL:
             cuts[index] = p
         if p <= _LEVEL:
-            parts += [(start, index, p), (index, end, p)]
+            parts += [_Part(start, index, p), _Part(index, end, p)]
     ends = [0, *sorted(cuts), len(series)]
     levels = [float(np.median(values[a:b])) for a, b in pairwise(ends)]
     return [Split(cut, cuts[cut], levels[i], levels[i + 1]) for i, cut in enumerate(ends[1:-1])]

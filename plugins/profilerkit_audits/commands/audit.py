@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,16 +89,24 @@ def command(
 
     --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
-    _require_own_options(diff, check, budget, form)
     output = _Output(form, strict, quiet)
+    has_budget = budget is not None and _is_typed("budget")
     if diff:
+        if check is not None or has_budget:
+            raise click.UsageError("give --diff, or --check with its --budget")
+        _require_no_run("--diff", form, _DIFF_FORMS)
         _show_diff(_choose_store(plan, store), diff, output)
     elif check is not None:
+        _require_no_run("--check", form, _CHECK_FORMS)
         _show_check(_choose_store(plan, store), check, budget, output)
-    elif plan is not None:
-        _run_plan(plan, {"store": store, **running}, output, dry_run=dry_run)
-    else:
+    elif form not in _ROW_FORMS:
+        raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
+    elif has_budget:
+        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
+    elif plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
+    else:
+        _run_plan(plan, {"store": store, **running}, output, dry_run=dry_run)
 
 
 class _Output(NamedTuple):
@@ -109,18 +117,8 @@ class _Output(NamedTuple):
     quiet: bool
 
 
-def _require_own_options(diff: tuple[str, str] | None, check: str | None, budget: str | None, form: str) -> None:
-    """Raise `click.UsageError` for an option or a form that a run, --diff or --check does not have."""
-    has_budget = budget is not None and _is_typed("budget")
-    if diff and (check is not None or has_budget):
-        raise click.UsageError("give --diff, or --check with its --budget")
-    if not diff and check is None:
-        if form not in _ROW_FORMS:
-            raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
-        if has_budget:
-            raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-        return
-    option, forms = ("--diff", _DIFF_FORMS) if diff else ("--check", _CHECK_FORMS)
+def _require_no_run(option: str, form: str, forms: Sequence[str]) -> None:
+    """Raise `click.UsageError` for an option of runs, or for a form that --diff or --check does not have."""
     for name in _OF_RUNNING:
         if _is_typed(name):
             raise click.UsageError(f"{option} runs nothing; leave out --{name.replace('_', '-')}")

@@ -51,16 +51,14 @@ def group_rows(
     for case, series in group_by_case(rows).items():
         for machine, measured in _split_by_machine(series).items():
             members = members_by_run(run or measured[-1].run)
-            of_run = [row for row in measured if row.id in members]  # rows that it reused are among them
-            if run and not of_run:
-                continue
+            of_run = [row for row in measured if row.id in members]  # rows that the run reused are among them
             if run:
-                measured = measured[: measured.index(of_run[-1]) + 1]
-            points = _join_runs(measured)
-            if of_run:
-                points[-1] = join_rows(of_run)
-            digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-            subjects.append(Subject(digest, tuple(points), tuple(measured)))
+                measured = measured[: measured.index(of_run[-1]) + 1] if of_run else []
+            if measured:
+                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+                joined = _join_runs(measured)
+                newest = join_rows(of_run) if of_run else joined[-1]
+                subjects.append(Subject(digest, (*joined[:-1], newest), tuple(measured)))
     return subjects
 
 
