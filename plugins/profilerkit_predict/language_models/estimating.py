@@ -178,8 +178,8 @@ def average(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def _find_mean(numbers: Sequence[float | None]) -> float | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) / len(known) if len(known) == len(numbers) else None
+    present = [number for number in numbers if number is not None]
+    return sum(present) / len(present) if len(present) == len(numbers) else None
 
 
 def compute_rate(amount: float, *times: tuple[Estimate | None, int]) -> Estimate | None:
@@ -188,16 +188,18 @@ def compute_rate(amount: float, *times: tuple[Estimate | None, int]) -> Estimate
     >>> compute_rate(8, (Estimate(2.0, 1.0, 4.0, "calibrated"), 2))
     Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
     """
-    known: list[tuple[Estimate, int]] = []
+    estimates: list[tuple[Estimate, int]] = []
     for estimate, count in times:
         if estimate is not None:
-            known.append((estimate, count))
+            estimates.append((estimate, count))
         elif count:
             return None
-    value = divide(amount, [(estimate.value, count) for estimate, count in known])
-    low = divide(amount, [(estimate.high, count) for estimate, count in known])  # the longest times, the lowest rate
-    high = divide(amount, [(estimate.low, count) for estimate, count in known])
-    return None if high is None else Estimate(value, low, high, known[0][0].tier)
+    value = divide(amount, [(estimate.value, count) for estimate, count in estimates])
+    low = divide(
+        amount, [(estimate.high, count) for estimate, count in estimates]
+    )  # the longest times, the lowest rate
+    high = divide(amount, [(estimate.low, count) for estimate, count in estimates])
+    return None if high is None else Estimate(value, low, high, estimates[0][0].tier)
 
 
 def divide(amount: float, times: Iterable[tuple[float | None, int]]) -> float | None:

@@ -180,9 +180,9 @@ def _describe_mtp_layer(
     Its attention is like in the last layer before it. If it has no table or no head, it uses the table or the head of
     the model.
     """
-    own = _list_parts(_describe_weights(sizes, tensors))
-    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in own}
-    weights = (*own, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
+    stored = _list_parts(_describe_weights(sizes, tensors))
+    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in stored}
+    weights = (*stored, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
     latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
     attention = list(sizes.list_layers())[-1:] if latent is None else []
     cache_layers = list(sizes.list_cache_layers(dtype_bytes(facts.dtype), latent))
