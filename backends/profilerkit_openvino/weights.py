@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.records import WeightRecord
 
-from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner
+from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner, read_constant
 from .roles import Role, Use, find_role
 
 __all__ = ["Weight", "find_readers", "find_weights", "place_weights"]
@@ -54,10 +54,21 @@ def find_readers(weights: Iterable[Weight]) -> set[str]:
 def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterator[PlacedWeight]:
     """Yield the weights of the layers that use them; ``paths`` has the layer of each node by the node's name.
 
-    A weight without a user belongs to the model itself.
+    A weight without a user belongs to the model itself. Constants of the same bytes in memory are one weight: a converter
+    repeats a constant where it is used, and a file holds equal constants once.
     """
-    for identity, weight in enumerate(weights):
-        constant = weight.node
+    identities: dict[Hashable, int] = {}
+    arrays = []  # all alive until the end: the address of one that OpenVINO has copied is not taken again
+    for weight in weights:
+        constant, array = weight.node, read_constant(weight.node)
+        arrays.append(array)
+        origin: Hashable = constant.get_name()
+        if array is not None and array.size:
+            memory = array.ctypes.data, array.nbytes
+            # Equal zeros, as of biases that were not trained, do not show that two weights are one.
+            is_other = memory in identities and bool((array == array.flat[0]).all())
+            origin = origin if is_other else memory
+        identity = identities.setdefault(origin, len(identities))
         shape, element = tuple(constant.get_output_shape(0)), constant.get_output_element_type(0)
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
         for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:
