@@ -54,8 +54,8 @@ def find_readers(weights: Iterable[Weight]) -> set[str]:
 def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterator[PlacedWeight]:
     """Yield the weights of the layers that use them; ``paths`` has the layer of each node by the node's name.
 
-    A weight without a user belongs to the model itself. Constants of the same bytes in memory are one weight: a converter
-    repeats a constant where it is used, and a file holds equal constants once.
+    A weight without a user belongs to the model itself. Constants of the same bytes in memory are one weight: a
+    converter repeats a constant where it is used, and a file holds equal constants once.
     """
     identities: dict[Hashable, int] = {}
     arrays = []  # all alive until the end: the address of one that OpenVINO has copied is not taken again
