@@ -216,14 +216,18 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
         with notes_of_scoring() as notes:
             evaluated = backend.evaluate(model, run, device)
-        values = {
-            InferenceTime.NAME: Measurement((evaluated.seconds,)),
-            self.metric.NAME: read_main(evaluated.returned, self.key),
-            **{metric.NAME: read_entry(evaluated.returned, metric.NAME) for metric in self.secondary},
-        }
-        if notes and not isinstance(values[self.metric.NAME], Failure):
-            values[self.metric.NAME] = qualify(values[self.metric.NAME], notes=notes)
-        return values
+        scores = self._read_scores(evaluated.returned, notes)
+        return {InferenceTime.NAME: Measurement((evaluated.seconds,)), **scores}
+
+    def _read_scores(self, returned: Any, notes: Iterable[str]) -> dict[str, Any]:
+        """Return the metrics by name from what the function returned; the first that is no failure has the notes."""
+        scores = {self.metric.NAME: read_main(returned, self.key)}
+        scores |= {metric.NAME: read_entry(returned, metric.NAME) for metric in self.secondary}
+        for name, score in scores.items():
+            if not isinstance(score, Failure):
+                scores[name] = qualify(score, notes=notes)
+                break
+        return scores
 
     def _select_arguments(self, model: Any, backend: Backend, offered: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that the function takes; a device that it requires is the device of the model."""

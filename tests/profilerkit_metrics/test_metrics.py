@@ -23,6 +23,7 @@ from profilerkit_metrics import (
     ComputeSize,
     DynamicEvalMetric,
 )
+from profilerkit_metrics.scoring_notes import note
 
 MakeProfiler = Callable[..., Profiler]
 
@@ -166,6 +167,19 @@ def test_an_unknown_main_metric_fails_alone(model: FakeModel, make_profiler: Mak
     status = profiler.compute_network_status()
     assert (status["eval_metric"], status["top-5"]) == (None, 90.0)
     assert float(status["inference_time"]) >= 0
+
+
+def test_a_note_on_the_scores_is_kept_if_the_main_metric_fails(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    def evaluate(network: Any, loader: Any) -> dict[str, float]:
+        note("half of the samples")
+        return {"top-1": 70.0, "top-5": 90.0}
+
+    secondary = [DynamicEvalMetric("top-5")]
+    for key, noted in ((None, "top-5"), ("top-1", "eval_metric")):
+        profiler = evaluator(model, make_profiler, evaluate, key, secondary=secondary)
+        profiler.compute_network_status()
+        notes = {name: profiler.status_get(name, to_value=False).outcome.note for name in ("eval_metric", "top-5")}
+        assert {name for name, text in notes.items() if text == "half of the samples"} == {noted}
 
 
 def test_one_more_secondary_metric_keeps_the_class() -> None:
