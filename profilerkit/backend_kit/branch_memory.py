@@ -7,12 +7,12 @@ programs that the model may run: one for each way through its branches.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 from ..trace.bounds import PeakSpread
-from .program_parts import Fork, Loop, Parts, Taken, lay_out
+from .program_parts import Fork, Loop, Parts, Taken, lay_out, list_all
 
 __all__ = ["BranchedMemory", "measure_memory"]
 
@@ -21,8 +21,6 @@ _MOST_OPERATORS = 500_000
 
 #: Returns the bytes alive while each operator runs, given the operators and the ranges that run more than once.
 Timeline = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
-#: The index of the side that each fork on a way takes.
-_Way = ChainMap[Fork[Any], int]
 
 
 class BranchedMemory(NamedTuple):
@@ -42,38 +40,26 @@ def measure_memory(parts: Parts[Any], timeline: Timeline, input_bytes: int = 0) 
     BranchedMemory(live_bytes=(5, 9, 7, 4), peak_spread=PeakSpread(below=4, above=0, reasons=('a condition',)))
     """
     counted = _list_alive(parts, {}, timeline)
-    forks = list(_list_forks(parts))
-    if not forks:
+    reasons = tuple(dict.fromkeys(fork.reason for fork in _list_forks(parts)))
+    if not reasons:
         return BranchedMemory(counted, PeakSpread())
-    unknown = BranchedMemory(counted, PeakSpread(None, None, _list_reasons(forks)))
-    if _count_programs(parts).operators > _MOST_OPERATORS:
+    unknown = BranchedMemory(counted, PeakSpread(None, None, reasons))
+    operators_of_all_sides = max(1, sum(1 for _ in list_all(parts)))
+    if _count_ways(parts) * operators_of_all_sides > _MOST_OPERATORS:
         return unknown
-    ways = list(map(_list_ways, forks))
-    if not all(fork.is_alike for choices in ways for way in choices for fork in way):
+    ways = _list_ways(parts)
+    if not all(fork.is_alike for way in ways for fork in way):
         return unknown
-    peaks = {}  # of each program, by the index of the way through each fork
-    for taken in product(*(range(len(choices)) for choices in ways)):
-        way = ChainMap(*(choices[index] for choices, index in zip(ways, taken, strict=True)))
-        peaks[taken] = max((input_bytes, *_list_alive(parts, way, timeline)))
+    peaks = [max((input_bytes, *_list_alive(parts, way, timeline))) for way in ways]
     peak = max((input_bytes, *counted))
-    causes = [fork for position, fork in enumerate(forks) if _decides(position, peaks)]
-    spread = PeakSpread(peak - min(peaks.values()), max(peaks.values()) - peak, _list_reasons(causes))
-    return BranchedMemory(counted, spread)
+    below, above = peak - min(peaks), max(peaks) - peak
+    return BranchedMemory(counted, PeakSpread(below, above, reasons if below or above else ()))
 
 
 def _list_alive(parts: Parts[Any], way: Taken, timeline: Timeline) -> tuple[int, ...]:
     """Return the bytes alive while each counted operator runs, along one way through the forks."""
     program = lay_out(parts, way)
     return tuple(program.select_counted(timeline(program.operators, program.loops)))
-
-
-def _decides(position: int, peaks: dict[tuple[int, ...], int]) -> bool:
-    """Return whether a peak depends on the way through the fork at one position."""
-    return any(peak != peaks[*taken[:position], 0, *taken[position + 1 :]] for taken, peak in peaks.items())
-
-
-def _list_reasons(forks: Iterable[Fork[Any]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(fork.reason for fork in forks))
 
 
 def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
@@ -85,32 +71,18 @@ def _list_forks(parts: Parts[Any]) -> Iterator[Fork[Any]]:
             yield from _list_forks(part.parts)
 
 
-class _Programs(NamedTuple):
-    """How many programs some parts may be, and how many operators all of these have together."""
-
-    ways: int
-    operators: int
-
-
-def _count_programs(parts: Parts[Any]) -> _Programs:
-    """Return the number of ways through parts, and their operators, without going through them."""
-    ways, operators = 1, 0
-    for part in parts:
-        if isinstance(part, Loop):
-            inner = _count_programs(part.parts)
-        elif isinstance(part, Fork):
-            sides = [_count_programs(side) for side in part.sides]
-            inner = _Programs(sum(side.ways for side in sides), sum(side.operators for side in sides))
-        else:
-            inner = _Programs(1, 1)
-        ways, operators = ways * inner.ways, operators * inner.ways + inner.operators * ways
-    return _Programs(ways, operators)
+def _count_ways(parts: Parts[Any]) -> int:
+    """Return the number of ways through the forks of a program, without going through them."""
+    ways = 1
+    for fork in _list_forks(parts):
+        ways *= sum(map(_count_ways, fork.sides))
+    return ways
 
 
-def _list_ways(fork: Fork[Any]) -> list[_Way]:
-    """Return every way through a fork and through the forks in its sides, that through the counted sides first."""
-    return [
-        ChainMap({fork: index}, *inner)
-        for index, side in enumerate(fork.sides)
-        for inner in product(*map(_list_ways, _list_forks(side)))
+def _list_ways(parts: Parts[Any]) -> list[Taken]:
+    """Return every way through the forks of a program, and through the forks in their sides."""
+    ways_through_forks = [
+        [{fork: index, **way} for index, side in enumerate(fork.sides) for way in _list_ways(side)]
+        for fork in _list_forks(parts)
     ]
+    return [dict(ChainMap(*ways)) for ways in product(*ways_through_forks)]

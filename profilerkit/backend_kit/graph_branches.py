@@ -18,8 +18,36 @@ __all__ = ["HANDING_ON", "count_first", "count_one", "make_choices"]
 HANDING_ON = "Identity"
 
 V = TypeVar("V", bound=Numbered)
-G = TypeVar("G", bound=GraphValue)
 W = TypeVar("W", bound=RunningOrder[Any, Any])
+
+
+def count_first(
+    first: Body[Work, GraphValue], second: Body[Work, GraphValue], node: int, path: str, reason: str
+) -> Work:
+    """Return the work of an operator that runs one of two bodies: the work of the first, and how the second differs.
+
+    Args:
+        first: The body that is counted.
+        second: The body that may run instead; it returns its values as the values of the first.
+        node: The index of the node of the model's own graph that the operator comes from.
+        path: The path of the operator's layer.
+        reason: Why it is not known which one runs, and which one is counted.
+    """
+
+    def hand_on(value: GraphValue, result: GraphValue) -> Executed:
+        return Executed(HANDING_ON, node, (value,), (result,))
+
+    choices = make_choices([first.work.as_branch(path), second.work.as_branch(path)], reason)
+    return count_one(first, [second], choices, reason, hand_on)
+
+
+def make_choices(branches: Sequence[Branch], reason: str) -> list[Choice]:
+    """Return the choice between branches, the first of which is counted.
+
+    Where all have the same work, and may do the same instead of it, that is all that is to be chosen.
+    """
+    are_alike = all(branch == branches[0] for branch in branches)
+    return list(branches[0].choices) if are_alike else [Choice(tuple(branches), 0, reason)]
 
 
 def count_one(
@@ -40,27 +68,17 @@ def count_one(
         reason: Why it is not known which one runs, and which one is counted.
         hand_on: Makes an operator that returns one value as another value, in the same buffer.
     """
-    missing = reduce(or_, (body.work.count_missing() for body in (counted, *others)))
-    sides, are_alike = [counted.work.parts], True
-    for other in others:
-        pairs = _pair_results(counted, other)
-        are_alike = are_alike and pairs is not None
+    results = [_pair_results(counted, other) for other in others]
+    sides = [counted.work.parts]
+    for other, pairs in zip(others, results, strict=True):
         sides.append([*other.work.parts, *(hand_on(value, result) for value, result in pairs or ())])
+    missing = reduce(or_, (body.work.count_missing() for body in (counted, *others)))
     return replace(
         counted.work,
-        parts=[Fork(sides, reason, are_alike)],
+        parts=[Fork(sides, reason, is_alike=None not in results)],
         choices=list(choices),
         missed=counted.work.missed + (missing - counted.work.count_missing()),
     )
-
-
-def make_choices(branches: Sequence[Branch], reason: str) -> list[Choice]:
-    """Return the choice between branches, the first of which is counted.
-
-    Where all have the same work, and may do the same instead of it, that is all that is to be chosen.
-    """
-    are_alike = all(branch == branches[0] for branch in branches)
-    return list(branches[0].choices) if are_alike else [Choice(tuple(branches), 0, reason)]
 
 
 def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] | None:
@@ -79,19 +97,3 @@ def _pair_results(counted: Body[W, V], other: Body[W, V]) -> list[tuple[V, V]] |
         made.remove(result.number)
         pairs.append((value, result))
     return pairs
-
-
-def count_first(first: Body[Work, G], second: Body[Work, G], node: int, path: str, reason: str) -> Work:
-    """Return the work of an operator that runs one of two bodies: the work of the first, and how the second differs.
-
-    Args:
-        first: The body that is counted.
-        second: The body that may run instead; it returns its values as the values of the first.
-        node: The index of the node of the model's own graph that the operator comes from.
-        path: The path of the operator's layer.
-        reason: Why it is not known which one runs, and which one is counted.
-    """
-    choices = make_choices([first.work.as_branch(path), second.work.as_branch(path)], reason)
-    return count_one(
-        first, [second], choices, reason, lambda value, result: Executed(HANDING_ON, node, (value,), (result,))
-    )

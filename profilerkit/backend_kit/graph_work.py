@@ -153,15 +153,16 @@ class Numbered(Protocol):
 
 
 W = TypeVar("W", bound=RunningOrder[Any, Any])
-V = TypeVar("V", bound=Numbered)
+W_co = TypeVar("W_co", bound=RunningOrder[Any, Any], covariant=True)
+V_co = TypeVar("V_co", bound=Numbered, covariant=True)
 
 
 @dataclass(frozen=True)
-class Body(Generic[W, V]):
+class Body(Generic[W_co, V_co]):
     """The work of a graph inside an operator, and the values that it returns."""
 
-    work: W
-    outputs: Sequence[V]
+    work: W_co
+    outputs: Sequence[V_co]
 
 
 class NotesWork(Protocol[W]):

@@ -12,9 +12,9 @@ from types import ModuleType
 
 from ..process.modules import import_modules
 from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape
-from .evaluation import apply_formula, evaluate_formula
+from .evaluation import CallForm, apply_formula, evaluate_formula
 from .numbers import Numbers, constants
-from .registry import CallForm, CostRegistry
+from .registry import CostRegistry
 
 __all__ = [
     "UNCOUNTED",

@@ -1,16 +1,55 @@
-"""The call of a cost formula, for a kind of numbers, and the check of what it returns."""
+"""The call of a cost formula: its arguments, the kind of numbers it counts, and the check of what it returns."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..errors import CostFormulaError
+from ..error_text import shown
+from ..errors import ArgumentError, CostFormulaError
 from ..process.containment import describe_origin, plugin_error_text
 from .cost import Cost
 from .numbers import Numbers, complex_is_counted
 
-__all__ = ["apply_formula", "describe_fault", "evaluate_formula"]
+__all__ = ["CallForm", "apply_formula", "describe_fault", "evaluate_formula", "require_formula"]
+
+
+class CallForm(NamedTuple):
+    """The arguments of formulas of a kind.
+
+    Attributes:
+        positional: Names for the arguments by position; none if these differ from formula to formula.
+        keywords: The names of the arguments by keyword.
+    """
+
+    positional: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join([*self.positional, *(f"{keyword}=" for keyword in self.keywords)])
+
+
+def require_formula(formula: Any, what: str, form: CallForm | None = None) -> None:
+    """Raise `ArgumentError` for an object that is no formula, or cannot be called with the arguments of a form.
+
+    ``what`` is the operator or layer that it is given for, in words.
+    """
+    if not callable(formula) or isinstance(formula, type):
+        raise ArgumentError(f"formula={shown(formula)} for {what} is no function; give one that returns a Cost")
+    if form is None:
+        return
+    try:
+        signature = inspect.signature(formula)
+    except ValueError:  # a function of C's, which does not tell
+        return
+    bind = signature.bind if form.positional else signature.bind_partial
+    try:
+        bind(*form.positional, **dict.fromkeys(form.keywords))
+    except TypeError as error:
+        raise ArgumentError(
+            f"formula={shown(formula)} for {what} cannot be called as formulas are, with {form}: {error}"
+        ) from None
 
 
 def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:

@@ -7,7 +7,6 @@ tasks do not see it.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,26 +15,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..arguments.checks import FLAG
-from ..error_text import shown
-from ..errors import ArgumentError, RegistrationConflictError
+from ..errors import RegistrationConflictError
 from .cost import Cost, Formula
+from .evaluation import CallForm, require_formula
 
-__all__ = ["CallForm", "CostRegistry", "read_formulas"]
-
-
-class CallForm(NamedTuple):
-    """The arguments of formulas of a kind.
-
-    Attributes:
-        positional: Names for the arguments by position; none if these differ from formula to formula.
-        keywords: The names of the arguments by keyword.
-    """
-
-    positional: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return ", ".join([*self.positional, *(f"{keyword}=" for keyword in self.keywords)])
+__all__ = ["CostRegistry", "read_formulas"]
 
 
 class _Scope(NamedTuple):
@@ -79,9 +63,8 @@ class CostRegistry:
         self._called_with = called_with or {}
         self._formulas: dict[Any, Formula] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
+        #: Grows with each change of a formula or a scope.
         self._changes = 0
-        #: Whether a formula was ever added to those of the backend; most programs add none.
-        self._has_added = False
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -100,42 +83,22 @@ class CostRegistry:
         """
         if formula is None:
             return lambda function: self.register(key, function, override=override, kind=kind, name=name)
-        title = name or str(key)
-        self.require_formula(formula, kind, title)
-        override = FLAG("override", override)
-        earlier = self.get(key)
-        if not override and earlier is not None:
-            raise RegistrationConflictError(
-                f"{kind} {title} has a cost formula already; pass override=True to replace it"
-            )
-        if not override and earlier is None and kind != "operator" and self._shipped(key):
-            raise RegistrationConflictError(
-                f"{kind} {title} comes with {self.framework}, and its operators are counted; pass override=True to "
-                "count the whole of it by this formula instead"
-            )
+        title = f"{kind} {name or key}"
+        require_formula(formula, title, self._called_with.get(kind))
+        if not FLAG("override", override):
+            self._require_free(key, title, is_layer=kind != "operator")
         self._put(key, formula)
         return formula
 
-    def require_formula(self, formula: Any, kind: str, name: str) -> None:
-        """Raise `ArgumentError` for an object that is no formula for a key of this kind and name."""
-        if not callable(formula) or isinstance(formula, type):
-            raise ArgumentError(
-                f"formula={shown(formula)} for {kind} {name} is no function; give one that returns a Cost"
+    def _require_free(self, key: Any, title: str, is_layer: bool) -> None:
+        """Raise `RegistrationConflictError` for a key that has a formula, or whose operators are counted."""
+        if key in self:
+            raise RegistrationConflictError(f"{title} has a cost formula already; pass override=True to replace it")
+        if is_layer and self._shipped(key):
+            raise RegistrationConflictError(
+                f"{title} comes with {self.framework}, and its operators are counted; pass override=True to count the "
+                "whole of it by this formula instead"
             )
-        if kind not in self._called_with:
-            return
-        form = self._called_with[kind]
-        try:
-            signature = inspect.signature(formula)
-        except ValueError:  # a function of C's, which does not tell
-            return
-        bind = signature.bind if form.positional else signature.bind_partial
-        try:
-            bind(*form.positional, **dict.fromkeys(form.keywords))
-        except TypeError as error:
-            raise ArgumentError(
-                f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {form}: {error}"
-            ) from None
 
     def register_whole(self, formulas: Mapping[Any, Formula], register: Callable[[Any, Formula], object]) -> None:
         """Register the formulas of a plugin by a function that registers one; if one is refused, none is registered."""
@@ -152,7 +115,6 @@ class CostRegistry:
             taking.formulas[key] = formula
         else:
             self._formulas[key] = formula
-            self._has_added = self._has_added or not self._comes_with_backend(formula)
         self._changes += 1
 
     def get(self, *keys: Any) -> Formula | None:
@@ -166,7 +128,7 @@ class CostRegistry:
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        in_force = dict(self._formulas) if self._has_added else {}
+        in_force = dict(self._formulas)
         for scope in self._scopes.get():
             in_force |= scope.formulas
         return {key: formula for key, formula in in_force.items() if not self._comes_with_backend(formula)}
@@ -186,8 +148,7 @@ class CostRegistry:
     @property
     def version(self) -> object:
         """A value that is equal as long as `get` returns the same, in this context: for caches of derived results."""
-        scopes = self._scopes.get()
-        return (self._changes, tuple(id(scope.formulas) for scope in scopes)) if scopes else self._changes
+        return self._changes, tuple(id(scope.formulas) for scope in self._scopes.get())
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
@@ -206,7 +167,7 @@ class CostRegistry:
         for a value that is not a formula; then nothing is changed.
         """
         for key, formula in formulas.items():
-            self.require_formula(formula, kind(key), str(key))
+            require_formula(formula, f"{kind(key)} {key}", self._called_with.get(kind(key)))
         with self._within(_Scope(dict(formulas), takes=False)):
             yield
 
