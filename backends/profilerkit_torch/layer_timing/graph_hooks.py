@@ -65,27 +65,21 @@ class GraphHooks:
     def register(self, outputs: Iterable[torch.Tensor], span: Span) -> None:
         """Hook every node that leads to the outputs and was made in the span, and the nodes right before."""
         self._handles = [handle for handle in self._handles if handle.hooks_dict_ref() is not None]  # of nodes alive
-        visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs)
-        waiting = list(visited)
-        while waiting:
-            node = waiting.pop()
+        for node in _walk_graph(outputs, span.first):
+            number = read_node_number(node)
             if _is_accumulation(node):
                 self._hook_accumulation(node)
-            elif (number := read_node_number(node)) < span.first:
-                if not self._is_followed(number):  # made before the layers ran: its time is no layer's
-                    self._hook(node, None)
-            else:
-                following = [following_node for following_node, _ in node.next_functions if following_node is not None]
-                self._hook_made(node, number, span.find_owner(number), is_last=all(map(_is_accumulation, following)))
-                unvisited = dict.fromkeys(node for node in following if node not in visited)
-                visited.update(unvisited)
-                waiting += unvisited
+            elif number >= span.first:
+                self._hook_made(node, number, span.find_owner(number))
+            elif not self._is_followed(number):  # made before the layers ran: its time is no layer's
+                self._hook(node, None)
 
-    def _hook_made(self, node: Any, number: int, call: Call | None, is_last: bool) -> None:
-        """Hook a node for the call that made it."""
+    def _hook_made(self, node: Any, number: int, call: Call | None) -> None:
+        """Hook a node for the call that made it, with its end if only gradients of parameters come after it."""
         if call is not None:
             call.nodes += 1
-        self._hook(node, Node(call, number, runs_layers=isinstance(node, BackwardCFunction)), notes_end=is_last)
+        owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
+        self._hook(node, owner, notes_end=all(map(_is_accumulation, _list_followers(node))))
 
     def remove(self) -> None:
         """Take every hook away, from nodes that are still alive too."""
@@ -123,6 +117,24 @@ class GraphHooks:
     def _note_end_of_pass(self, task: int) -> None:
         self.under_way.discard(task)
         self._note((Kind.OVER, None, self._clock(), task))
+
+
+def _walk_graph(outputs: Iterable[torch.Tensor], first: int) -> Iterator[Any]:
+    """Yield each node once that leads to the outputs and has a number from ``first`` on, and the nodes right before."""
+    visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs)
+    waiting = list(visited)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if read_node_number(node) >= first:
+            unvisited = dict.fromkeys(follower for follower in _list_followers(node) if follower not in visited)
+            visited.update(unvisited)
+            waiting += unvisited
+
+
+def _list_followers(node: Any) -> list[Any]:
+    """Return the nodes that run after a node in a backward pass."""
+    return [follower for follower, _ in node.next_functions if follower is not None]
 
 
 def _is_accumulation(node: Any) -> bool:

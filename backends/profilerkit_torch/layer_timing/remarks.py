@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -17,45 +18,44 @@ from ..compat.modules import read_parameters
 from ..model.modules import list_modules
 from .timed_calls import TimedRun
 
-__all__ = ["find_unseen_layers", "list_remarks"]
+__all__ = ["ELSEWHERE", "Remark", "find_unseen_layers", "list_remarks"]
 
 _DOUBT = "{}, what measuring adds is still in the time of {}: the calibration says more than was measured in all"
-_ELSEWHERE = "it was called in another thread too, where it is not timed"
+ELSEWHERE = "it was called in another thread too, where it is not timed"
 _FROZEN = "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
+
+
+class Remark(NamedTuple):
+    """A gap in the times of the layer at a path, in words."""
+
+    path: str
+    text: str
 
 
 def list_remarks(
     layers: Sequence[tuple[str, nn.Module]],
     unseen: Mapping[int, str],
-    elsewhere: Container[int],
     forward: Sequence[TimedRun],
     backward: Sequence[TimedRun],
-) -> dict[str, list[str]]:
-    """Return for the path of each layer remarks on the gaps in its times: forward in some passes, backward in others.
+) -> Iterator[Remark]:
+    """Yield remarks on the gaps in the times of layers: forward in some passes, backward in others.
 
     Args:
         layers: Every module under every path it has.
-        unseen: The reason why the calls of a module cannot be seen, by its ``id``.
-        elsewhere: The ``id`` of modules that were called in another thread too.
+        unseen: The reason why calls of a module are not seen, by its ``id``.
         forward: The passes whose forward times are reported.
         backward: The passes whose backward times are reported.
     """
     entered = add_outer(path for run in forward for path in run.calls_by_path)  # they ran, or a layer inside them did
-    remarks: dict[str, list[str]] = {}
     for path, module in layers:
-        gaps = remarks[path] = []
         if id(module) in unseen:
-            gaps.append(unseen[id(module)])
-        if id(module) in elsewhere:
-            gaps.append(_ELSEWHERE)
-        if not gaps and path not in entered and _has_code(module):
-            gaps.append(NOT_CALLED)
+            yield Remark(path, unseen[id(module)])
+        elif path not in entered and _has_code(module):
+            yield Remark(path, NOT_CALLED)
         if _is_frozen(module) and _has_no_nodes(path, backward):
-            gaps.append(_FROZEN)
-    for runs, is_backward in ((forward, False), (backward, True)):
-        for path, doubt in _list_doubts(runs, is_backward):
-            remarks[path].append(doubt)
-    return remarks
+            yield Remark(path, _FROZEN)
+    yield from _list_doubts(forward, is_backward=False)
+    yield from _list_doubts(backward, is_backward=True)
 
 
 def _has_code(module: nn.Module) -> bool:
@@ -75,16 +75,16 @@ def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
     return bool(calls) and not any(call.nodes for call in calls)
 
 
-def _list_doubts(runs: Sequence[TimedRun], is_backward: bool) -> Iterator[tuple[str, str]]:
-    """Yield the paths of layers with calls that keep the overhead, each with a remark; "" stands for all layers."""
+def _list_doubts(runs: Sequence[TimedRun], is_backward: bool) -> Iterator[Remark]:
+    """Yield remarks on layers with calls that keep the overhead, and one for the whole model that names the others."""
     direction = "backward" if is_backward else "forward"
     calls = [call for run in runs for call in run.calls]
-    paths = Counter(call.path for call in calls if call.get_elapsed(is_backward).is_doubtful)
-    for path, number in paths.items():
-        yield path, _DOUBT.format(direction, format_count(number, "call"))
-    inner = [repr(path) for path in paths if path]
+    doubtful = Counter(call.path for call in calls if call.get_elapsed(is_backward).is_doubtful)
+    for path, number in doubtful.items():
+        yield Remark(path, _DOUBT.format(direction, format_count(number, "call")))
+    inner = [repr(path) for path in doubtful if path]
     if inner:
-        yield "", _DOUBT.format(direction, f"the calls of {list_some(inner, 2)}")
+        yield Remark("", _DOUBT.format(direction, f"the calls of {list_some(inner, 2)}"))
 
 
 # Layers whose single calls cannot be seen from Python -----------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from torch import nn
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.times.layer_times import CallTime, LayerTime
 
+from .remarks import Remark
 from .timed_calls import Elapsed, TimedRun, sum_inner_calls
 
 __all__ = ["sum_layer_times"]
@@ -21,7 +23,7 @@ def sum_layer_times(
     layers: Iterable[tuple[str, nn.Module]],
     forward: Sequence[TimedRun],
     backward: Sequence[TimedRun | None],
-    remarks: Mapping[str, Sequence[str]],
+    remarks: Iterable[Remark],
     overhead_is_known: bool = True,
 ) -> list[LayerTime]:
     """Return the times of each layer.
@@ -30,12 +32,15 @@ def sum_layer_times(
         layers: Every module under every path it has.
         forward: The passes whose forward times are returned, at least one.
         backward: For each the pass whose backward times are returned, the same or another; None if there is none.
-        remarks: For each path the gaps in its times, in words.
+        remarks: The gaps in the times of layers.
         overhead_is_known: Whether the time that measuring adds was measured and taken out.
     """
     timed_backward = [run for run in backward if run is not None]
     ahead, back = _Direction(forward, is_backward=False), _Direction(timed_backward, is_backward=True)
     single_calls = _list_calls(forward, backward)
+    gaps: defaultdict[str, list[str]] = defaultdict(list)
+    for path, text in remarks:
+        gaps[path].append(text)
     called = {path for run in (*forward, *timed_backward) for path in run.calls_by_path}
     return [
         LayerTime(
@@ -44,7 +49,7 @@ def sum_layer_times(
             calls=len(forward[-1].calls_by_path.get(path, ())),
             own_forward=ahead.sum_own_seconds(path),
             own_backward=back.sum_own_seconds(path) or None,
-            missing="; ".join(remarks.get(path, ())),
+            missing="; ".join(gaps[path]),
             overhead=ahead.find_overhead(path) + back.find_overhead(path) if overhead_is_known else None,
             each_call=tuple(single_calls.get(path, ())),
         )

@@ -1,4 +1,4 @@
-"""One step of a training loop: the seconds of its layers and of its optimizer, and the memory of its phases."""
+"""Steps of a training loop: the seconds of their layers and optimizers, and the memory of their phases."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..compat.modules import hook_after_calls
 from ..model.inventory import Inventory
-from ..running.devices import memory_reader
+from ..running.measured_memory import PhaseMemory
 from ..running.timed_passes import synchronize
 from .clocks import EventClock, HostClock
 from .optimizer_steps import OptimizerSteps, Stretch
 from .timed_calls import TimedRun, sum_inner_calls
 from .timer import SECOND_GRADIENTS, TorchLayerTimer
 
-__all__ = ["PhaseMemory", "TorchStepRecorder"]
+__all__ = ["TorchStepRecorder"]
 
 #: How many of the last calls of the model have their times kept.
 _KEPT = 1000
@@ -33,23 +33,23 @@ _TOO_MANY = "the model was called more than {} times in a step: so many times ar
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
 
 
-class _Begin(NamedTuple):
-    """The state at the beginning of a step."""
+class _Step(NamedTuple):
+    """A step that runs, and the state at its beginning."""
 
+    hooks: ExitStack  #: takes the hooks away when it is closed
     devices: Sequence[torch.device]  #: the model's devices that run beside the host
-    runs: set[TimedRun]  #: the calls of the model in earlier steps that are still kept
-    calls: int  #: how many calls of the model had begun
+    memory: PhaseMemory
+    earlier_runs: set[TimedRun]  #: the calls of the model in earlier steps that are still kept
+    earlier_calls: int  #: how many calls of the model had begun
     moment: Any  #: the clock's reading
 
 
 class TorchStepRecorder(StepRecorder):
-    """Has stand-ins and hooks in the model, and hooks on optimizers, only from `begin` to `end`.
+    """Measures the steps of a training loop, each from `begin` to `end`.
 
-    ``clock`` is for tests; without it the model's device decides.
+    Only in between the model has stand-ins and hooks, and optimizers have hooks. ``clock`` is for tests; without it the
+    model's device decides.
     """
-
-    #: The state at the beginning of a step: set by `begin`, which is called before `end`.
-    _begun: _Begin
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
         if optimizer is not None and not hasattr(optimizer, "step"):
@@ -57,11 +57,11 @@ class TorchStepRecorder(StepRecorder):
                 f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
             )
         self._model, self._optimizer = model, optimizer
-        self._steps = OptimizerSteps(optimizer)
+        self._updates = OptimizerSteps(optimizer)
         self._given_clock = clock
-        self._active: ExitStack | None = None
+        #: The step that runs; None between steps.
+        self._step: _Step | None = None
         self._inputs: ModelInputs | None = None
-        self._memory = PhaseMemory()
         #: Whether a step called the model more often than times are kept.
         self._has_lost_calls = False
 
@@ -77,15 +77,16 @@ class TorchStepRecorder(StepRecorder):
         """
         used = {tensor.device for tensor in Inventory(self._model).tensors}
         devices = [device for device in used if device.type not in ("cpu", "meta")]
-        self._memory = PhaseMemory(devices)
-        runs, calls = set(self._timer.runs()), self._timer.count_begun()
+        memory = PhaseMemory(devices)
+        timer = self._timer
+        earlier_runs, earlier_calls = set(timer.runs()), timer.count_begun()
         with ExitStack() as stack:
-            stack.enter_context(self._timer)
-            self._follow_calls(stack)
-            stack.enter_context(self._steps.follow(self._timer.clock.read, self._memory.note))
-            self._active = stack.pop_all()
-        synchronize(*devices)
-        self._begun = _Begin(devices, runs, calls, self._timer.clock.read())
+            stack.enter_context(timer)
+            self._follow_calls(stack, memory)
+            stack.enter_context(self._updates.follow(timer.clock.read, memory.note))
+            synchronize(*devices)
+            moment = timer.clock.read()
+            self._step = _Step(stack.pop_all(), devices, memory, earlier_runs, earlier_calls, moment)
 
     def end(self) -> StepRecord:
         """End the step, take all hooks away, and return its seconds.
@@ -93,27 +94,28 @@ class TorchStepRecorder(StepRecorder):
         A step of more calls than are kept has no forward and no backward seconds: a sum of the last calls would pass
         for the whole.
         """
-        clock = self._timer.clock
+        step, clock = self._step, self._timer.clock
+        if step is None:
+            raise RuntimeError("no step has begun: call begin() first")
         try:
-            synchronize(*self._begun.devices)
-            whole = Stretch(self._begun.moment, clock.read())
-            self._memory.note("step")
+            synchronize(*step.devices)
+            whole = Stretch(step.moment, clock.read())
+            step.memory.note("step")
         finally:
             self.abandon()
-        updates, closures = self._steps.updates, self._steps.closures
+        updates, closures = self._updates.updates, self._updates.closures
         record = StepRecord(
             seconds=_sum_seconds([whole], clock),
             optimizer=_sum_seconds(updates, clock) - _sum_seconds(closures, clock) if updates else None,
-            memory=dict(self._memory.figures),
+            memory=dict(step.memory.figures),
         )
-        if self._timer.count_begun() - self._begun.calls > _KEPT:
+        if self._timer.count_begun() - step.earlier_calls > _KEPT:
             self._has_lost_calls = True
             return record
-        return self._add_calls(record)
+        return self._add_calls(record, [run for run in self._timer.runs() if run not in step.earlier_runs])
 
-    def _add_calls(self, record: StepRecord) -> StepRecord:
-        """Return the record of a step with the seconds of the calls that the user's own code made in it."""
-        runs = [run for run in self._timer.runs() if run not in self._begun.runs]
+    def _add_calls(self, record: StepRecord, runs: Sequence[TimedRun]) -> StepRecord:
+        """Return the record of a step with the seconds of the calls that the user's own code made in these passes."""
         calls = [call for run in runs for call in sum_inner_calls(run) if call.call.outer is None]
         has_backward = any(run.has_backward for run in runs) and not self._timer.has_second_gradients
         return replace(
@@ -125,9 +127,9 @@ class TorchStepRecorder(StepRecorder):
 
     def abandon(self) -> None:
         """Take all hooks away."""
-        active, self._active = self._active, None
-        if active is not None:
-            active.close()
+        step, self._step = self._step, None
+        if step is not None:
+            step.hooks.close()
 
     def layers(self) -> Sequence[LayerTime]:
         """Return the times of each layer; every call of the model is a pass, of which the last 1000 are kept."""
@@ -141,7 +143,7 @@ class TorchStepRecorder(StepRecorder):
     @property
     def optimizer(self) -> Any:
         """The given optimizer, or the optimizer that stepped last."""
-        return self._optimizer if self._optimizer is not None else self._steps.last
+        return self._optimizer if self._optimizer is not None else self._updates.last
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -156,64 +158,30 @@ class TorchStepRecorder(StepRecorder):
             reasons["forward"] = reasons["backward"] = _TOO_MANY.format(_KEPT)
         if self._timer.has_second_gradients:
             reasons["backward"] = SECOND_GRADIENTS
-        if not self._steps.are_seen:
+        if not self._updates.are_seen:
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
         return reasons
 
-    def _follow_calls(self, stack: ExitStack) -> None:
-        """Have the calls of the model noted until the stack is closed."""
+    def _follow_calls(self, stack: ExitStack, memory: PhaseMemory) -> None:
+        """Have the inputs of the model noted, and the memory after its calls, until the stack is closed."""
+
+        def note_inputs(module: nn.Module, args: Any, kwargs: Any) -> None:
+            self._inputs = ModelInputs(*args, **kwargs)
+
+        def note_end(module: nn.Module, args: Any, output: Any) -> None:
+            memory.note("forward")
+
+        def note_call(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            if module is self._model:
+                note_inputs(module, args, kwargs)
+                note_end(module, args, output)
+
         if isinstance(self._model, torch.jit.ScriptModule):  # takes no hooks itself
-            stack.callback(hook_after_calls(self._note_call, always=False))
+            stack.callback(hook_after_calls(note_call, always=False))
             return
-        stack.callback(self._model.register_forward_pre_hook(self._note_inputs, with_kwargs=True).remove)
-        if self._memory.is_told:
-            stack.callback(self._model.register_forward_hook(self._note_end).remove)
-
-    # Hooks, in torch's form -------------------------------------------------------------------------------------------
-
-    def _note_call(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if module is self._model:
-            self._note_inputs(module, args, kwargs)
-            self._note_end(module, args, output)
-
-    def _note_inputs(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        self._inputs = ModelInputs(*args, **kwargs)
-
-    def _note_end(self, module: nn.Module, args: Any, output: Any) -> None:
-        self._memory.note("forward")
-
-
-class PhaseMemory:
-    """The bytes allocated at the end of each phase, on all devices that report them together; nothing if none does.
-
-    An allocator only knows the highest peak so far, and a reset would change the user's process: so a phase has a peak
-    only if it is higher than all earlier ones. The peak of several devices is the sum of their own peaks.
-    """
-
-    def __init__(self, devices: Iterable[torch.device] = ()) -> None:
-        #: Bytes, by the name of the phase with ``_end`` or ``_peak`` behind it.
-        self.figures: dict[str, int] = {}
-        readers = [(memory_reader(device), device) for device in devices]
-        self._readers = [(reader, device) for reader, device in readers if reader is not None]
-        self._peak = self._add_up("max_memory_allocated")
-
-    @property
-    def is_told(self) -> bool:
-        """Whether a device reports its memory."""
-        return bool(self._readers)
-
-    def note(self, phase: str) -> None:
-        """Note the bytes allocated at the end of a phase, and its peak."""
-        if not self._readers:
-            return
-        self.figures[f"{phase}_end"] = self._add_up("memory_allocated")
-        peak = self._add_up("max_memory_allocated")
-        if peak > self._peak:
-            self.figures[f"{phase}_peak"] = self._peak = peak
-
-    def _add_up(self, figure: str) -> int:
-        """Return the bytes of all devices by a function of the allocators."""
-        return sum(int(getattr(reader, figure)(device)) for reader, device in self._readers)
+        stack.callback(self._model.register_forward_pre_hook(note_inputs, with_kwargs=True).remove)
+        if memory.is_told:
+            stack.callback(self._model.register_forward_hook(note_end).remove)
 
 
 def _sum_seconds(stretches: Iterable[Stretch], clock: HostClock | EventClock) -> float:

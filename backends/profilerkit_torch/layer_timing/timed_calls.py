@@ -273,7 +273,8 @@ class Change(NamedTuple):
     call: Call | None
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """The nodes of one outermost call, with the calls inside it that made them.
 
     Attributes:
@@ -285,7 +286,7 @@ class Span(NamedTuple):
 
     first: int
     outermost: Call | None
-    changes: list[Change]
+    changes: list[Change] = field(default_factory=list)
 
     def find_owner(self, number: int) -> Call | None:
         """Return the call that was the innermost one when a node was made; the outermost call before all changes."""

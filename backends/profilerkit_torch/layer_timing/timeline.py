@@ -2,8 +2,14 @@
 
 A recorder notes an event when a layer's call begins or ends, and when a node of the gradient's graph begins. The time
 between two events belongs to one call: in the forward pass to the innermost call, in the backward pass to the call in
-which the running node was made. So no time is counted twice, and the time of a layer is the time of its calls with all
-calls inside.
+which the running node was made. For example, a model calls its layer "a", and a backward pass follows::
+
+    events     ENTER   ENTER   LEAVE   LEAVE     STARTS    STARTS    OVER
+    of         model   "a"     "a"     model     a node    a node
+                                                 of "a"    of model
+    time of         model   "a"     model   nobody       "a"      model
+
+So no time is counted twice, and the time of a layer is the time of its calls with all calls inside.
 """
 
 from __future__ import annotations
@@ -29,9 +35,7 @@ class Kind(IntEnum):
     STARTS = 2  #: a node begins; the subject is a `Node`, an `Accumulation`, or None for a node of no layer
     ENDS = 3  #: a node ends; unseen nodes of other calls may follow
     OVER = 4  #: a backward pass is over
-    SKIP = 5  #: the time since the last event was work of the recorder
-    FORGET = 6  #: backward passes that have begun have raised
-    GRAPH = 7  #: a backward pass begins that makes a graph of its own, whose nodes nobody sees
+    GRAPH = 5  #: a backward pass begins that makes a graph of its own, whose nodes nobody sees
 
 
 #: Kind, subject, moment and number: the number of the next node of the graph for calls, of the backward pass for nodes.
@@ -70,13 +74,29 @@ class Timeline:
         """Take further events, and convert their moments to seconds if this needs no waiting."""
         for kind, subject, moment, number in events:
             self._follow(kind, subject, number)
-            self._moments.add(moment, self._frames.call, self._frames.backward is not None)
+            self._begin_time(moment)
         if not self._frames and self._moments.are_ready:
             self.settle()
+
+    def skip(self, moment: Any) -> None:
+        """Leave out the time from the last event to a moment: it was work of the timer."""
+        self._moments.drop_elapsed()
+        self._begin_time(moment)
+
+    def forget_backward(self, moment: Any) -> None:
+        """End the backward passes under way at a moment: they have raised, and their passes have no backward times."""
+        for frame in self._frames.drop_backward():
+            if frame.call is not None:
+                frame.call.run.has_backward = False
+        self.skip(moment)
 
     def settle(self) -> None:
         """Convert the moments so far to seconds and give these to their calls."""
         self._moments.settle(goes_on=bool(self._frames))
+
+    def _begin_time(self, moment: Any) -> None:
+        """Give the time from a moment on to the call that runs."""
+        self._moments.add(moment, self._frames.call, self._frames.backward is not None)
 
     def _follow(self, kind: Kind, subject: Any, number: int) -> None:
         match kind:
@@ -90,10 +110,6 @@ class Timeline:
                 self._end_node(number)
             case Kind.OVER:
                 self._frames.end_backward(number)
-            case Kind.SKIP:
-                self._moments.drop_elapsed()
-            case Kind.FORGET:
-                self._forget_backward()
             case Kind.GRAPH:  # inside of a layer, its nodes are nodes of this layer
                 self.has_second_gradients |= not self._frames.is_inside_call
 
@@ -106,39 +122,41 @@ class Timeline:
             self._stack.begin(self._layers[index])
             call: Call | None = self.runs.begin_call(self._stack.current, outer, number)
         else:
-            call = self._find_repeated(index, backward, outer)
+            call = self._find_repeated(index, backward)
         if call is not None:
             call.get_elapsed(backward is not None).calls += 1
         if outer is not None:
             outer.get_elapsed(backward is not None).inner_calls += 1
         if not self._frames.is_inside_call:
-            self.span = Span(number, call, [])
+            self.span = Span(number, call)
         self._frames.begin_call(call)
-        self._mark(number)
+        self._note_owner(number)
 
-    def _find_repeated(self, index: int, backward: BackwardFrame, running: Call | None) -> Call | None:
+    def _find_repeated(self, index: int, backward: BackwardFrame) -> Call | None:
         """Return the call that is repeated; a layer that its pass did not call belongs to the running call."""
+        running = self._frames.call
         if running is None:
             return None
         calls = running.run.list_calls(self._stack.paths[id(self._layers[index])])
         return backward.find_repeated(index, calls) or running
 
     def _leave(self, raised: bool, number: int) -> None:
+        """End the innermost call."""
         left = self._frames.end_call()
-        if left is None:
+        if left is None:  # the call began before the timer
             return
-        self._mark(number)
+        self._note_owner(number)
         if self._frames.backward is None:
             self._stack.end()
-        if left.call is None:
+        if left.call is None or self._frames.is_inside_call:
             return
-        if not self._frames.is_inside_call and self.span is not None:
+        if self.span is not None:
             left.call.run.node_numbers.append(range(self.span.first, number))
-        if raised and not self._frames:
+        if raised and self._frames.backward is None:
             left.call.run.failed = True
 
-    def _mark(self, number: int) -> None:
-        """Note the call that owns the nodes made from here on."""
+    def _note_owner(self, number: int) -> None:
+        """Note the call that owns the nodes made from here on: the innermost one, or the outermost one that ended."""
         if self.span is not None:
             owner = self._frames.call if self._frames.is_inside_call else self.span.outermost
             self.span.changes.append(Change(number, owner))
@@ -146,10 +164,10 @@ class Timeline:
     # Backward passes -----------------------------------------------------------------------------------------------
 
     def _start_node(self, subject: Node | Accumulation | None, task: int) -> None:
+        """Begin a node, whose time belongs to its call."""
         frame = self._frames.go_on_backward(task)
         call = self._find_call(subject, frame.call)
-        is_elsewhere = frame.call is not None and (call is None or call.outermost is not frame.call.outermost)
-        if frame.ended and is_elsewhere:
+        if frame.ended and not _is_beside(call, frame.call):
             self._moments.drop_elapsed()  # unseen nodes may have taken that time
         frame.begin_node(subject if isinstance(subject, Node) else None, call)
         if call is not None:
@@ -169,11 +187,10 @@ class Timeline:
         if frame.call is not None:
             frame.call.backward.hooks += 1
 
-    def _forget_backward(self) -> None:
-        for frame in self._frames.drop_backward():
-            if frame.call is not None:
-                frame.call.run.has_backward = False
-        self._moments.drop_elapsed()
+
+def _is_beside(call: Call | None, last: Call | None) -> bool:
+    """Return whether a call is inside the same outermost call as the last one; True if no call was last."""
+    return last is None or (call is not None and call.outermost is last.outermost)
 
 
 class _Moment(NamedTuple):

@@ -21,11 +21,11 @@ from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead
-from .remarks import find_unseen_layers, list_remarks
+from .remarks import ELSEWHERE, Remark, find_unseen_layers, list_remarks
 from .results import sum_layer_times
 from .time_recorder import CallRecorder
 from .timed_calls import Overhead, TimedRun
-from .timeline import Kind, Timeline
+from .timeline import Timeline
 
 __all__ = ["SECOND_GRADIENTS", "TorchLayerTimer", "layer_times"]
 
@@ -129,8 +129,11 @@ class TorchLayerTimer(LayerTimer):
         whole model.
         """
         timed_backward = [run for run in backward if run is not None]
-        remarks = list_remarks(self.layers, self._unseen, self._recorder.elsewhere, forward, timed_backward)
-        remarks[""] += filter(None, (self.clock.note, note))
+        unseen = {**self._unseen, **dict.fromkeys(self._recorder.elsewhere, ELSEWHERE)}
+        remarks = [
+            *list_remarks(self.layers, unseen, forward, timed_backward),
+            *(Remark("", text) for text in (self.clock.note, note) if text),
+        ]
         return sum_layer_times(self.layers, forward, backward, remarks, overhead_is_known=self._overhead is not None)
 
     def runs(self) -> list[TimedRun]:
@@ -155,7 +158,8 @@ class TorchLayerTimer(LayerTimer):
         """Forget the open backward passes if a call begins outside of all passes: they have raised."""
         if self._hooks.under_way and read_current_task() == -1:
             self._hooks.under_way.clear()
-            self._note(Kind.FORGET)
+            self._work_off()
+            self._timeline.forget_backward(self.clock.read())
 
     def _hook_graph(self, output: Any) -> None:
         """Hook the graph behind the results and behind tensors that modules keep; this work is not timed."""
@@ -165,11 +169,7 @@ class TorchLayerTimer(LayerTimer):
         self._work_off()
         if self._timeline.span is not None:
             self._hooks.register(outputs, self._timeline.span)
-        self._note(Kind.SKIP)
-
-    def _note(self, kind: Kind) -> None:
-        """Note an event that belongs to no call and no node."""
-        self._recorder.events.append((kind, None, self.clock.read(), 0))
+        self._timeline.skip(self.clock.read())
 
     def _work_off(self) -> None:
         """Have the timeline follow the events so far."""

@@ -1,9 +1,9 @@
-"""The peak of the memory that torch's allocator has given out during a forward pass."""
+"""The memory that torch's allocators have given out: at its peak in a forward pass, and in the phases of a step."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from .devices import memory_reader, resolve_device
 from .profiler_sessions import run_profiler
 from .runs import prepare_run
 
-__all__ = ["measure_accelerator_peak", "measure_cpu_peak", "measure_peak"]
+__all__ = ["PhaseMemory", "measure_accelerator_peak", "measure_cpu_peak", "measure_peak"]
 
 
 def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
@@ -81,3 +81,36 @@ def measure_accelerator_peak(call: Callable[[], Any], device: torch.device) -> i
         raise NotOfferedError(f"torch does not report the peak of the memory on {device}: {error}") from error
     call()
     return int(memory.max_memory_allocated(device) - before)
+
+
+class PhaseMemory:
+    """The bytes allocated at the end of each phase, on all devices that report them together; nothing if none does.
+
+    An allocator only knows the highest peak so far, and a reset would change the user's process: so a phase has a peak
+    only if it is higher than all earlier ones. The peak of several devices is the sum of their own peaks.
+    """
+
+    def __init__(self, devices: Iterable[torch.device] = ()) -> None:
+        #: Bytes, by the name of the phase with ``_end`` or ``_peak`` behind it.
+        self.figures: dict[str, int] = {}
+        readers = [(memory_reader(device), device) for device in devices]
+        self._readers = [(reader, device) for reader, device in readers if reader is not None]
+        self._peak = self._add_up("max_memory_allocated")
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a device reports its memory."""
+        return bool(self._readers)
+
+    def note(self, phase: str) -> None:
+        """Note the bytes allocated at the end of a phase, and its peak."""
+        if not self._readers:
+            return
+        self.figures[f"{phase}_end"] = self._add_up("memory_allocated")
+        peak = self._add_up("max_memory_allocated")
+        if peak > self._peak:
+            self.figures[f"{phase}_peak"] = self._peak = peak
+
+    def _add_up(self, figure: str) -> int:
+        """Return the bytes of all devices by a function of the allocators."""
+        return sum(int(getattr(reader, figure)(device)) for reader, device in self._readers)

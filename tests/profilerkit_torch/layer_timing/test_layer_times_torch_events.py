@@ -149,7 +149,7 @@ def test_which_call_a_checkpoint_makes_again(node: int, made: bool, expected: li
     timeline.advance([(Kind.STARTS, Node(run.calls[0], node, made), 0, 1)])
     for moment in (0, 1000):
         timeline.advance([(Kind.ENTER, FIRST, moment, 50), (Kind.LEAVE, False, moment + 1, 50)])
-        timeline.advance([(Kind.SKIP, None, moment + 100, 50)])
+        timeline.skip(moment + 100)
     timeline.advance([(Kind.OVER, None, 1100, 1)])
     found = [seconds(run)["a", index][1] for index in range(3)]
     assert found == [expected.count(index) for index in range(3)]
@@ -167,9 +167,9 @@ def test_every_node_that_runs_layers_begins_at_its_first() -> None:
                 (Kind.STARTS, Node(run.calls[0], node, True), moment, 1),
                 (Kind.ENTER, FIRST, moment, 50),
                 (Kind.LEAVE, False, moment + 1 + node, 50),
-                (Kind.SKIP, None, moment + 1 + node, 50),
             ]
         )
+        timeline.skip(moment + 1 + node)
     timeline.advance([(Kind.OVER, None, 16, 1)])
     assert [seconds(run)["a", index][1] for index in range(2)] == [6, 16]
 

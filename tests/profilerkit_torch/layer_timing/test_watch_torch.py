@@ -17,7 +17,8 @@ from profilerkit import InputError, Measurement
 from profilerkit.times.watching import Watch
 from profilerkit_torch import TorchProfiler, watch
 from profilerkit_torch.layer_timing.clocks import HostClock
-from profilerkit_torch.layer_timing.step_recorder import PhaseMemory, TorchStepRecorder
+from profilerkit_torch.layer_timing.step_recorder import TorchStepRecorder
+from profilerkit_torch.running.measured_memory import PhaseMemory
 
 
 class SlowSGD(torch.optim.SGD):
