@@ -23,34 +23,48 @@ __all__ = ["NodeMemory"]
 _ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_.Tensor")
 #: How the gradient of elements that were chosen is written to zeros, and the same in place.
 _INTO_ZEROS = {
-    find_operator(f"aten.{name}.{overload}"): find_operator(f"aten.{name}_.{overload}")
-    for name, overload in (
-        *(("index_put", "default"), ("index_add", "default"), ("put", "default"), ("index_fill", "int_Tensor")),
-        *(("scatter", "src"), ("scatter_add", "default"), ("masked_scatter", "default")),
+    find_operator(f"aten.{name}"): find_operator(f"aten.{name.replace('.', '_.')}")
+    for name in (
+        "index_put.default",
+        "index_add.default",
+        "put.default",
+        "index_fill.int_Tensor",
+        "scatter.src",
+        "scatter_add.default",
+        "masked_scatter.default",
     )
 }
 
 
 class _Limit(NamedTuple):
-    """How many tensors of the input's size a node takes at most on a device, if it makes so many gradients."""
+    """What a node takes at most on a device, if it makes so many gradients: tensors and masks of the input's size."""
 
     gradients: int
-    tensors: float
+    tensors: int
+    masks: int = 0  #: of one byte for each element
 
 
 #: The limits of nodes, by the name of the node and one of its first operators: while a mode is active, torch writes
 #: nothing in place in these nodes, and reads no values. ``mish`` is taken apart.
 _LIMITS = {
-    ("MishBackward0", find_operator("aten.softplus.default")): _Limit(1, 1),
-    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): _Limit(2, 2),
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): _Limit(1, 1),
+    ("MishBackward0", find_operator("aten.softplus.default")): _Limit(1, tensors=1),
+    ("BinaryCrossEntropyBackward0", find_operator("aten.logit.default")): _Limit(2, tensors=2),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): _Limit(1, tensors=1),
     # With a weight for positives.
-    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): _Limit(1, 3),
-    ("ProdBackward0", find_operator("aten.cumprod.default")): _Limit(1, 2),
-    # A quarter of a tensor is a mask of the zeros in float32.
-    ("ProdBackward1", find_operator("aten.cumprod.default")): _Limit(1, 2.25),
-    ("CumprodBackward0", find_operator("aten.mul.Tensor")): _Limit(1, 4.25),
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): _Limit(1, tensors=3),
+    # The masks are of zeros in the input.
+    ("ProdBackward0", find_operator("aten.cumprod.default")): _Limit(1, tensors=2),
+    ("ProdBackward1", find_operator("aten.cumprod.default")): _Limit(1, tensors=2, masks=1),
+    ("CumprodBackward0", find_operator("aten.mul.Tensor")): _Limit(1, tensors=4, masks=1),
 }
+
+
+class _Node(NamedTuple):
+    """A node that runs."""
+
+    number: int
+    first_operator: int  #: how many operators were recorded before it
+    alive_before: int  #: the bytes alive when it began
 
 
 class NodeMemory:
@@ -69,10 +83,7 @@ class NodeMemory:
         self._live = live
         self._operators = operators
         self._references_in_sum = count_references_in_sum()
-        #: The number of the node, how many operators were before it, and the bytes alive then.
-        self._number = -1
-        self._first_operator = 0
-        self._alive_before = 0
+        self._running = _Node(-1, 0, 0)
 
     def leave(self) -> None:
         """Note that the next operators belong to no node."""
@@ -81,22 +92,24 @@ class NodeMemory:
     def begin_operator(self, node: Any, func: Any, args: Any) -> Any:
         """Note an operator of a node, and return the operator of a real run: in place if torch writes so there."""
         number = read_node_number(node)
-        if number != self._number:  # the node begins
-            self._number, self._first_operator = number, len(self._operators)
-            self._alive_before, self.most_alive = self._live.total, None
+        if number != self._running.number:
+            self._running = _Node(number, len(self._operators), self._live.total)
+            self.most_alive = None
         if self.most_alive is None:
-            self.most_alive = self._find_limit(node, func, args)
+            self.most_alive = self._find_most_alive(node, func, args)
         if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
             return _INTO_ZEROS[func]
-        return _ADD_IN_PLACE if func is _ADD and self._adds_in_place(node, args) else func
+        if func is _ADD and self._adds_in_place(node, args):
+            return _ADD_IN_PLACE
+        return func
 
-    def _find_limit(self, node: Any, func: Any, args: Any) -> int | None:
+    def _find_most_alive(self, node: Any, func: Any, args: Any) -> int | None:
         """Return the bytes that may be alive while a node runs, by one of its operators; None if all count."""
         limit = _LIMITS.get((node.name(), func))
         if limit is None or limit.gradients != len(_list_next(node)):
             return None
-        largest = max(map(count_stored_bytes, tensors_in(args)))
-        return self._alive_before + int(limit.tensors * largest)
+        largest = max(tensors_in(args), key=count_stored_bytes)
+        return self._running.alive_before + limit.tensors * count_stored_bytes(largest) + limit.masks * largest.numel()
 
     def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
         """Return whether a node of torch writes to zeros that it has made itself."""
@@ -113,17 +126,21 @@ class NodeMemory:
         It does if nothing else refers to the first gradient, which fills its storage. A sum inside of a node is another
         sum: the first of two gradients is made before the node that makes the second, unless this node makes both.
         """
-        first, second = terms
-        if torch.is_grad_enabled() or not isinstance(second, torch.Tensor) or first.shape != second.shape:
+        if torch.is_grad_enabled() or not _are_alike(*terms):
             return False
-        if first.untyped_storage().nbytes() != first.numel() * first.element_size() or first.dtype != second.dtype:
+        if count_references(terms) != self._references_in_sum:  # no variable here may refer to the first term
             return False
-        makers = self._live.list_makers((first,), len(self._operators))
-        del first  # a reference
-        if count_references(terms) != self._references_in_sum:
-            return False
+        makers = self._live.list_makers(terms[:1], len(self._operators))
+        is_made_before = max(makers, default=0) < self._running.first_operator
         followers = _list_next(node)
-        return max(makers, default=0) < self._first_operator or len(set(followers)) < len(followers)
+        return is_made_before or len(set(followers)) < len(followers)
+
+
+def _are_alike(first: Any, second: Any) -> bool:
+    """Return whether both terms of a sum are tensors of one size and dtype, and the first fills its storage."""
+    if not isinstance(second, torch.Tensor) or first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    return bool(first.untyped_storage().nbytes() == first.numel() * first.element_size())
 
 
 def _list_next(node: Any) -> list[Any]:

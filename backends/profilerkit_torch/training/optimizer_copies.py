@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,49 +21,111 @@ from ..compat.operators import find_operator
 from ..model.storages import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 
-__all__ = ["copy_onto_meta", "count_state_bytes", "list_inner", "make_on_meta", "measure_step"]
+__all__ = ["OptimizerCopy", "count_state_bytes", "list_inner"]
 
 #: Reads the value of a tensor with one element, as ``tensor.item()`` does.
 _READ_VALUE = find_operator("aten._local_scalar_dense.default")
-#: The attribute of a weight's stand-in on the meta device that has the device where the weight's state would be.
-_DEVICE = "_profilerkit_device"
 #: The devices on which torch updates the weights of a group all at once by default.
 _WITH_LISTS = ("cuda", "mtia", "xpu")
+_CPU = torch.device("cpu")
 
 
-def make_on_meta(kind: type[Any], weights: Iterable[WeightRecord]) -> Any:
-    """Return an optimizer of a class, with its defaults, for the trainable weights."""
-    parameters = []
-    for weight in weights:
-        if weight.trainable:
-            is_packed = math.prod(weight.shape) != weight.count
-            shape = (weight.count,) if is_packed else weight.shape
-            parameters.append(_add_gradient(torch.empty(shape, dtype=getattr(torch, weight.dtype), device="meta")))
-    return kind(parameters)
+class OptimizerCopy:
+    """An optimizer over weights on the meta device, with groups and a state of its own."""
+
+    def __init__(self, optimizer: Any, devices: Mapping[int, torch.device] = MappingProxyType({})) -> None:
+        self._optimizer = optimizer
+        #: By the ``id`` of a weight of the copy, the device where its state would be, unless it is the weight's own.
+        self._devices = devices
+
+    @classmethod
+    def with_defaults(cls, kind: type[Any], weights: Iterable[WeightRecord]) -> OptimizerCopy:
+        """Return an optimizer of a class, with its defaults, for the trainable weights."""
+        parameters = []
+        for weight in weights:
+            if weight.trainable:
+                is_packed = math.prod(weight.shape) != weight.count
+                shape = (weight.count,) if is_packed else weight.shape
+                empty = torch.empty(shape, dtype=getattr(torch, weight.dtype), device="meta")
+                parameters.append(_make_parameter(empty, is_trained=True))
+        return cls(kind(parameters))
+
+    @classmethod
+    def of(cls, optimizer: torch.optim.Optimizer) -> OptimizerCopy:
+        """Return a copy with the same settings, without calling the constructor of its class.
+
+        All but groups, weights and state is shared. A fused kernel has the number of steps on the device of the weight,
+        so the state of its copy counts in full.
+        """
+        if list_inner(optimizer) or isinstance(getattr(type(optimizer), "param_groups", None), property):
+            raise TypeError("it steps by another optimizer, which the step of a copy would change")
+        copy = object.__new__(type(optimizer))
+        copy.__dict__.update(optimizer.__dict__)
+        stand_ins: dict[int, nn.Parameter] = {}
+        devices: dict[int, torch.device] = {}
+        for group in optimizer.param_groups:
+            for weight in group["params"]:
+                empty = torch.empty_like(weight, device="meta")
+                stand_in = stand_ins[id(weight)] = _make_parameter(empty, is_trained=weight.requires_grad)
+                if not group.get("fused"):
+                    devices[id(stand_in)] = weight.device
+        copy.param_groups = [
+            {**group, **_choose_lists(group), "params": [stand_ins[id(weight)] for weight in group["params"]]}
+            for group in optimizer.param_groups
+        ]
+        copy.state = defaultdict(dict)
+        for weight, kept in optimizer.state.items():
+            copy.state[stand_ins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
+        return cls(copy, devices)
+
+    def step(self) -> int:
+        """Step without values, and return the most bytes of the tensors that the step makes.
+
+        A fused kernel takes no meta tensors. It makes the same state as a step without it, and writes all in place:
+        groups of weights with a fused kernel step separately, and their bytes do not count.
+        """
+        groups = self._optimizer.param_groups
+        fused = [{**group, "fused": False} for group in groups if group.get("fused")]
+        if not fused:
+            return self._step_groups(groups)
+        try:
+            self._step_groups(fused)
+            return self._step_groups([group for group in groups if not group.get("fused")])
+        finally:
+            self._optimizer.param_groups = groups
+
+    def _step_groups(self, groups: list[dict[str, Any]]) -> int:
+        """Step with these groups alone, and return the most bytes of the tensors that the step makes.
+
+        Torch wraps ``step`` into a function that runs the user's hooks. They are for real steps: ``step`` itself is
+        called.
+        """
+        self._optimizer.param_groups = groups
+        step = type(self._optimizer).step
+        with _WatchedStep() as watched:
+            getattr(step, "__wrapped__", step)(self._optimizer)
+        return int(watched.peak_bytes)
+
+    def count_state_bytes(self) -> int:
+        """Return the bytes of its state, as for the optimizer itself."""
+        return count_state_bytes(self._optimizer, self._devices)
 
 
-def copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
-    """Return a copy with the same settings over meta tensors, without calling the constructor of its class.
+def count_state_bytes(optimizer: Any, devices: Mapping[int, torch.device] = MappingProxyType({})) -> int:
+    """Return the bytes of the tensors in the state of an optimizer, and of optimizers inside it, each once.
 
-    The copy has its own groups, weights and state, which a step changes; all else is shared.
+    State in the memory of the host for a weight on a GPU is left out, because the device of the weight does not hold
+    it: the numbers of steps of Adam, four bytes for each weight. ``devices`` has by the ``id`` of a weight the device
+    that counts in place of the weight's own.
     """
-    if list_inner(optimizer) or isinstance(getattr(type(optimizer), "param_groups", None), property):
-        raise TypeError("it steps by another optimizer, which the step of a copy would change")
-    copy = object.__new__(type(optimizer))
-    copy.__dict__.update(optimizer.__dict__)
-    stand_ins = {
-        id(weight): _make_stand_in(weight, is_fused=bool(group.get("fused")))
-        for group in optimizer.param_groups
-        for weight in group["params"]
-    }
-    copy.param_groups = [
-        {**group, **_choose_lists(group), "params": [stand_ins[id(weight)] for weight in group["params"]]}
-        for group in optimizer.param_groups
-    ]
-    copy.state = defaultdict(dict)
-    for weight, kept in optimizer.state.items():
-        copy.state[stand_ins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
-    return copy
+    distinct: dict[int, torch.Tensor] = {}
+    parts = optimizer, *list_inner(optimizer)
+    for weight, kept in chain.from_iterable(part.state.items() for part in parts):
+        device = devices.get(id(weight), getattr(weight, "device", _CPU))
+        is_elsewhere = device.type not in ("cpu", "meta")
+        tensors = tensors_in(kept, torch.is_tensor)
+        distinct |= {id(tensor): tensor for tensor in tensors if not (is_elsewhere and tensor.device.type == "cpu")}
+    return sum(map(count_stored_bytes, distinct.values()))
 
 
 def list_inner(optimizer: Any) -> list[torch.optim.Optimizer]:
@@ -70,10 +133,11 @@ def list_inner(optimizer: Any) -> list[torch.optim.Optimizer]:
     return [value for value in vars(optimizer).values() if isinstance(value, torch.optim.Optimizer)]
 
 
-def _add_gradient(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a parameter of a tensor, with a gradient."""
-    parameter = nn.Parameter(tensor)
-    parameter.grad = torch.empty_like(tensor)
+def _make_parameter(tensor: torch.Tensor, is_trained: bool) -> nn.Parameter:
+    """Return a parameter; a frozen one gets no gradient, so that a step leaves it out as in a run."""
+    parameter = nn.Parameter(tensor, requires_grad=is_trained)
+    if is_trained:
+        parameter.grad = torch.empty_like(tensor)
     return parameter
 
 
@@ -91,70 +155,11 @@ def _choose_lists(group: dict[str, Any]) -> dict[str, bool]:
     return {"foreach": True} if is_open and takes_rate and has_lists else {}
 
 
-def _make_stand_in(weight: torch.Tensor, is_fused: bool) -> torch.Tensor:
-    """Return a weight on the meta device; a frozen weight gets no gradient, so that a step leaves it out as in a run.
-
-    A fused kernel has the number of steps on the device of the weight, so the state of its copy counts in full.
-    """
-    empty = torch.empty_like(weight, device="meta")
-    stand_in = _add_gradient(empty) if weight.requires_grad else nn.Parameter(empty, requires_grad=False)
-    setattr(stand_in, _DEVICE, stand_in.device if is_fused else weight.device)
-    return stand_in
-
-
 def _move_state(value: Any) -> Any:
     """Return a meta tensor for a tensor of a state; a single number, such as the count of steps, keeps its value."""
     if not isinstance(value, torch.Tensor):
         return value
     return value.clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
-
-
-def count_state_bytes(optimizer: Any) -> int:
-    """Return the bytes of the tensors in the state of an optimizer, and of optimizers inside it, each once.
-
-    State in the memory of the host for a weight on a GPU is left out, because the device of the weight does not hold
-    it: the numbers of steps of Adam, four bytes for each weight.
-    """
-    distinct: dict[int, torch.Tensor] = {}
-    parts = optimizer, *list_inner(optimizer)
-    for weight, kept in chain.from_iterable(part.state.items() for part in parts):
-        device = getattr(weight, _DEVICE, getattr(weight, "device", torch.device("cpu")))
-        is_elsewhere = device.type not in ("cpu", "meta")
-        tensors = tensors_in(kept, torch.is_tensor)
-        distinct |= {id(tensor): tensor for tensor in tensors if not (is_elsewhere and tensor.device.type == "cpu")}
-    return sum(map(count_stored_bytes, distinct.values()))
-
-
-# Steps ----------------------------------------------------------------------------------------------------------------
-
-
-def measure_step(optimizer: Any) -> int:
-    """Step on meta tensors, and return the most bytes that the step takes.
-
-    A fused kernel takes no meta tensors. It makes the same state as a step without it, and writes all in place: groups
-    of weights with a fused kernel step separately, and their bytes do not count.
-    """
-    groups = optimizer.param_groups
-    fused = [group for group in groups if group.get("fused")]
-    if not fused:
-        return _watch_step(optimizer)
-    optimizer.param_groups = [{**group, "fused": False} for group in fused]
-    _watch_step(optimizer)
-    optimizer.param_groups = [group for group in groups if not group.get("fused")]
-    update_bytes = _watch_step(optimizer)
-    optimizer.param_groups = groups
-    return update_bytes
-
-
-def _watch_step(optimizer: Any) -> int:
-    """Step, and return the most bytes of the tensors that the step makes.
-
-    Torch wraps ``step`` into a function that runs the user's hooks. They are for real steps: ``step`` itself is called.
-    """
-    step = type(optimizer).step
-    with _WatchedStep() as watched:
-        getattr(step, "__wrapped__", step)(optimizer)
-    return int(watched.peak_bytes)
 
 
 class _WatchedStep(TorchDispatchMode):

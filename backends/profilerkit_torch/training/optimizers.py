@@ -16,7 +16,7 @@ from profilerkit.error_text import error_line
 from profilerkit.trace.records import WeightRecord
 
 from ..model.rank_shares import is_in_group
-from .optimizer_copies import copy_onto_meta, count_state_bytes, list_inner, make_on_meta, measure_step
+from .optimizer_copies import OptimizerCopy, count_state_bytes, list_inner
 
 __all__ = ["optimizer_bytes"]
 
@@ -34,7 +34,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     if not issubclass(kind, torch.optim.Optimizer):
         return f"the state of {name}, which is no torch.optim.Optimizer; give one, or the name of one"
     if optimizer is kind:
-        return _count_with_copy(name, None, partial(make_on_meta, kind, weights))
+        return _count_with_copy(name, None, partial(OptimizerCopy.with_defaults, kind, weights))
     optimizer = _find_wrapped(optimizer)
     strangers = _count_strangers(optimizer, weights)
     if strangers:
@@ -43,15 +43,15 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
             "give the optimizer of this model alone, or its class"
         )
     present = count_state_bytes(optimizer) if optimizer.state else None
-    return _count_with_copy(name, present, partial(copy_onto_meta, optimizer))
+    return _count_with_copy(name, present, partial(OptimizerCopy.of, optimizer))
 
 
-def _count_with_copy(name: str, present: int | None, make_copy: Callable[[], Any]) -> OptimizerBytes | str:
+def _count_with_copy(name: str, present: int | None, make_copy: Callable[[], OptimizerCopy]) -> OptimizerBytes | str:
     """Return the bytes of an optimizer that has stepped and has the ``present`` bytes; None if it has not stepped."""
     try:
         copy = make_copy()
-        measure_step(copy)  # makes the state; an update is a step with a state
-        update_bytes = measure_step(copy)
+        copy.step()  # makes the state; an update is a step with a state
+        update_bytes = copy.step()
     except MemoryError:
         raise
     except Exception as error:  # whatever the optimizer raises
@@ -59,7 +59,7 @@ def _count_with_copy(name: str, present: int | None, make_copy: Callable[[], Any
         if present is None:
             return f"the state of {name}, which {reason}; give an optimizer that has stepped, or the name of one"
         return OptimizerBytes(present, missing=f"what an update of {name} takes: a copy of it {reason}")
-    made = count_state_bytes(copy)
+    made = copy.count_state_bytes()
     if present is None or made <= present:
         return OptimizerBytes(made if present is None else present, update_bytes)
     missing = f"{made - present:,} bytes that {name} makes for weights with which it has not stepped yet"

@@ -123,7 +123,7 @@ class TrainingPass(InferencePass):
                 self._notes.append(NO_BACKWARD_PASS)
 
     def _run_forward(self, model: nn.Module, inputs: ModelInputs, recorder: TrainingRecorder) -> Any:
-        recorder.live.part = "activations"
+        recorder.begin_forward()
         with as_caller(), recorder.questions():
             outputs = copy_context().run(inputs.run, model)
         self._went_forward = True

@@ -16,7 +16,7 @@ from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
-from ..compat.autograd import find_current_node, read_next_node_number
+from ..compat.autograd import find_current_node
 from ..compat.modes import disable_dispatch_modes
 from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
@@ -24,7 +24,7 @@ from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
 from ..trace.layers import EndedCall
 from ..trace.live_bytes import LiveBytes
-from ..trace.operator_facts import OperatorCall
+from ..trace.operator_facts import OperatorCall, tensors_in
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
 from .node_memory import NodeMemory
@@ -52,8 +52,10 @@ class TrainingRecorder(Recorder):
         #: To how many scores torch adds a mask that costs nothing; None outside of such attention.
         self._free_scores: int | None = None
         self._node_memory = NodeMemory(self.live, self.operators)
-        #: The node at which each layer with a formula of the user's began.
-        self._formulas_from: list[int] = []
+
+    def begin_forward(self) -> None:
+        """Record the work from here on as the forward pass."""
+        self.live.part = "activations"
 
     @contextmanager
     def record_backward(self) -> Iterator[None]:
@@ -62,6 +64,18 @@ class TrainingRecorder(Recorder):
         with self.layers.apart():
             yield
         self._left_bytes = max(0, self.live.total)
+
+    def note_gradient(self, parameter: torch.Tensor) -> None:
+        """Note that a parameter has its gradient, which stays."""
+        if parameter.grad is not None:
+            self.live.move(parameter.grad, "gradients")
+
+    def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
+        """Return the memory timeline, with the bytes at its peak by use."""
+        parts = self._peak.divide()
+        return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
+
+    # Functions of torch that a step replaces ------------------------------------------------------------------------
 
     @contextmanager
     def leave_out_mask(self, scores: int) -> Iterator[None]:
@@ -85,15 +99,7 @@ class TrainingRecorder(Recorder):
         with self.layers.work_for(*self.layers.find_maker(find_current_node())):
             self.record(name, cost, arguments, gradients, bytes_inside=bytes_inside)
 
-    def note_gradient(self, parameter: torch.Tensor) -> None:
-        """Note that a parameter has its gradient, which stays."""
-        if parameter.grad is not None:
-            self.live.move(parameter.grad, "gradients")
-
-    def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
-        """Return the memory timeline, with the bytes at its peak by use."""
-        parts = self._peak.divide()
-        return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
+    # Operators ------------------------------------------------------------------------------------------------------
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Record the operator for the layer that it belongs to."""
@@ -135,19 +141,14 @@ class TrainingRecorder(Recorder):
             self.live_bytes[-1] = min(self.live_bytes[-1], self._node_memory.most_alive)
         self._peak.note(self.live_bytes[-1])
 
-    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
-        """Note the node at which a layer with a formula begins."""
-        super().begin_layer(module, path, call)
-        if _has_formula(module):
-            self._formulas_from.append(read_next_node_number())
+    # Layers ---------------------------------------------------------------------------------------------------------
 
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Count the backward pass of a layer with a formula as not counted: the formula covers the forward pass."""
         super().end_layer(module, call)
-        if not _has_formula(module):
-            return
-        has_nodes = read_next_node_number() > self._formulas_from.pop()
-        if has_nodes and self._is_differentiated() and not self._covered:
+        has_formula = module_cost(module) is not None and not is_shipped(module)
+        has_graph = any(tensor.requires_grad for tensor in tensors_in(call.output))
+        if has_formula and has_graph and self._is_differentiated() and not self._covered:
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
 
@@ -190,8 +191,3 @@ class _StepPeak:
             parts[name] -= taken
             freed -= taken
         return parts
-
-
-def _has_formula(module: nn.Module) -> bool:
-    """Return whether the user has registered a formula for the module, which covers its forward pass alone."""
-    return module_cost(module) is not None and not is_shipped(module)
