@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
-from copy import copy
 from functools import partial
 from typing import Any, ClassVar
 
@@ -60,8 +59,7 @@ def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     sum of all outputs that need gradients, or the loss that the model returns as ``loss``.
     """
     with apart():
-        step = TrainingPass(model)
-        return trace_model(model, inputs, (step, step.with_layers_apart()))
+        return trace_model(model, inputs, (TrainingPass(model), TrainingPass(model, takes_layers_apart=True)))
 
 
 class TrainingPass(InferencePass):
@@ -73,19 +71,14 @@ class TrainingPass(InferencePass):
     layer_stack: ClassVar[type[LayerStack]] = TrainedLayers
     recorder: ClassVar[type[Recorder]] = TrainingRecorder
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, takes_layers_apart: bool = False) -> None:
         super().__init__(torch.enable_grad)
+        self.needs_device = self._takes_layers_apart = takes_layers_apart  # each device has its own way
         self._device = Inventory(model).device
         self._user_parameters = {id(parameter) for parameter in list_parameters(model)}
         self._went_forward = False
         self._bucket_bytes = count_bucket_bytes(model)
         self._notes: list[str] = []
-
-    def with_layers_apart(self) -> TrainingPass:
-        """Return a pass of the same model that takes its recurrent layers apart, as the kernels of its device do."""
-        other = copy(self)
-        other.needs_device = True
-        return other
 
     def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
         """Put the model into training mode, and substitute every parameter that is still the user's.
@@ -110,10 +103,9 @@ class TrainingPass(InferencePass):
         inputs = inputs.map(lambda leaf: _make_alias(leaf) if torch.is_tensor(leaf) and leaf.requires_grad else leaf)
         kept = [parameter for parameter in list_parameters(model) if id(parameter) in self._user_parameters]
         with (
-            _without_global_backward_hooks(),
             _without_hooks(kept),
             torch.autograd.set_multithreading_enabled(False),
-            StepFunctions(self._device, recorder, takes_layers_apart=self.needs_device),
+            StepFunctions(self._device, recorder, takes_layers_apart=self._takes_layers_apart),
         ):
             outputs = self._run_forward(model, inputs, recorder)
             differentiated = list_differentiated(outputs)
@@ -152,9 +144,8 @@ class TrainingPass(InferencePass):
 
     def refuses(self, error: BaseException | None) -> bool:
         """Return whether a pass ended because gradients of a recurrent layer are differentiated."""
-        if not isinstance(error, PassError) or self.needs_device:
-            return False
-        return error.reason is Refusal.SECOND_GRADIENTS
+        is_second = isinstance(error, PassError) and error.reason is Refusal.SECOND_GRADIENTS
+        return is_second and not self._takes_layers_apart
 
     def needs_next(self, error: BaseException | None) -> bool:
         """Return whether the model needs its recurrent layers taken apart."""
@@ -186,19 +177,16 @@ def _make_alias(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def _without_hooks(parameters: list[Any]) -> Iterator[None]:
-    """Take the hooks for gradients off parameters that cannot be substituted: parameters of scripted modules."""
+    """Take the hooks for gradients off all modules, and off parameters that could not be substituted."""
     hooks = [(parameter, name, getattr(parameter, name)) for name in GRADIENT_HOOKS for parameter in parameters]
-    with restored(partial(for_each, setattr, hooks)), without_hooks_once_accumulated(parameters):
+    of_all_modules = [(mapping, dict(mapping)) for mapping in GLOBAL_GRADIENT_HOOKS]
+    with (
+        restored(partial(for_each, setattr, hooks)),
+        restored(partial(for_each, refill, of_all_modules)),
+        without_hooks_once_accumulated(parameters),
+    ):
         for parameter, name, _ in hooks:
             setattr(parameter, name, None)
-        yield
-
-
-@contextmanager
-def _without_global_backward_hooks() -> Iterator[None]:
-    """Take off the hooks for gradients that are registered for all modules."""
-    contents = [(mapping, dict(mapping)) for mapping in GLOBAL_GRADIENT_HOOKS]
-    with restored(partial(for_each, refill, contents)):
-        for mapping in GLOBAL_GRADIENT_HOOKS:
+        for mapping, _ in of_all_modules:
             mapping.clear()
         yield

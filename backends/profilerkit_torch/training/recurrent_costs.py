@@ -1,0 +1,108 @@
+"""The memory and the work of one direction of a recurrent layer in a training step, by its sizes.
+
+The CPU kernel determines the memory (``aten/src/ATen/native/RNN.cpp``). A tensor with all time steps is called a
+sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from profilerkit.costs import Cost, recurrent
+
+__all__ = ["DirectionSizes", "Parts"]
+
+#: How many sequences of hidden units the steps keep beside their outputs. A GRU: its gates, the part of the new gate
+#: that was multiplied by the reset gate, the new gate, and its difference to the state. An LSTM: its gates, its cells
+#: and their tanh.
+_KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
+
+
+def _count_states(kind: str) -> int:
+    """Return how many states a cell of a kind hands on from step to step."""
+    return 2 if kind == "lstm" else 1
+
+
+class Parts(NamedTuple):
+    """What is known of each tensor that a direction takes.
+
+    Attributes:
+        x: Of its input.
+        states: Of its first states, the output before the first step first.
+        weights: Of its matrices for the input and for the state, its biases for both, and its projection.
+    """
+
+    x: Any
+    states: Sequence[Any]
+    weights: Sequence[Any]
+
+    @classmethod
+    def split(cls, kind: str, parts: Sequence[Any]) -> Parts:
+        """Return the parts of a direction of a layer of this kind from a sequence of them, in the same order."""
+        x, *others = parts
+        states = _count_states(kind)
+        return cls(x, others[:states], others[states:])
+
+
+class DirectionSizes(NamedTuple):
+    """The sizes of a call of one direction of a recurrent layer."""
+
+    kind: str  #: as in `recurrent.GATES`
+    shape: torch.Size  #: of its input: steps, samples, features
+    out: int  #: the numbers in a step's output for each sample: as many as units, or the projection's size
+    units: int  #: the hidden units
+
+    @property
+    def positions(self) -> int:
+        """Steps times samples."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def gates(self) -> int:
+        """The elements of the gates of all steps."""
+        return self.positions * self.units * recurrent.GATES[self.kind]
+
+    @property
+    def for_backward(self) -> int:
+        """The elements that are kept for the backward pass: the outputs of all steps, and the values before them."""
+        sequences = _KEPT_SEQUENCES[self.kind] + (self.out != self.units)  # the input of a projection is kept too
+        return self.positions * (self.units * sequences + self.out)
+
+    def count_inside_backward(self, gradients: Parts) -> int:
+        """Return the most elements alive in the backward pass, beside its inputs and the gradients that it makes.
+
+        ``gradients`` has the elements of each. There are four moments: the first step back, when all kept tensors are
+        still alive; the second step, whose gradients of the weights are added to the first step's in new tensors; when
+        the gradients of the gates of all steps are joined in one tensor; and when the gradients by the input and its
+        matrix are made of the joined tensor.
+        """
+        steps, output = self.shape[0], self.positions * self.out  # the output's gradient is an input
+        results = gradients.x + sum(gradients.states) + sum(gradients.weights)
+        by_hidden = sum(gradients.weights[1::2])
+        first_step = self.for_backward + by_hidden + output // steps
+        second_step = self.for_backward * (steps - 1) // steps + by_hidden * (3 if steps > 1 else 1) + output // steps
+        joined = 2 * self.gates + by_hidden - output
+        last = self.gates + results - output
+        return max(0, max(first_step, second_step, joined, last) - results)
+
+    def price_gradients(self, tensors: Parts, needs: Parts) -> Cost:
+        """Return the cost of the gradients by the tensors that need one."""
+        weights = list(zip(tensors.weights, needs.weights, strict=True))
+        matrices = [(weight.numel(), is_needed) for weight, is_needed in weights if weight.dim() == 2]
+        unwanted = self.positions * sum(elements for elements, is_needed in matrices if not is_needed)
+        of_input, of_state = (weight.numel() for weight in tensors.weights[:2])
+        if not needs.x:
+            unwanted += self.positions * of_input
+        if not needs.states[0]:  # the last step back makes no gradient by the state before it
+            unwanted += self.shape[1] * of_state
+        return recurrent.layers_gradient(
+            self.kind,
+            self.positions,
+            sum(elements for elements, _ in matrices),
+            sum(weight.numel() for weight, is_needed in weights if weight.dim() == 1 and is_needed),
+            self.units,
+            unwanted_macs=unwanted,
+        )
