@@ -12,7 +12,7 @@ from profilerkit_predict.meshes.records import Message
 from ..compat.meshes import find_process_group
 from ..compat.operators import read_schema
 from ..trace.operator_facts import tensors_in
-from .shares import count_bytes
+from .rank_memory import count_bytes
 
 __all__ = ["count_elements", "is_collective", "read_message"]
 

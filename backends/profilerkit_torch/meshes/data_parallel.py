@@ -18,8 +18,8 @@ from torch import nn
 
 from ..compat.autograd import call_after_backward
 from ..training.differentiation import follow_gradients
+from .rank_memory import count_bytes
 from .recorder import RankRecorder
-from .shares import count_bytes
 from .step_scheme import StepScheme
 
 __all__ = ["DataParallel"]

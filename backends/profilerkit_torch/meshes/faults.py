@@ -12,7 +12,7 @@ from profilerkit.count_text import list_some
 from profilerkit.piping.quantity import Scale, scale_value
 
 from .exchanges import Exchange
-from .shares import count_bytes, find_share
+from .rank_memory import count_bytes, find_share
 
 __all__ = ["note_repeated_reductions", "note_whole_weights"]
 

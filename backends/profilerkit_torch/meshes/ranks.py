@@ -26,9 +26,9 @@ from ..training.differentiation import note_unused
 from .faults import note_repeated_reductions, note_whole_weights
 from .pipeline import Pipeline
 from .rank_layers import RankLayers
+from .rank_memory import count_bytes, find_share
 from .recorder import RankRecorder
 from .schemes import spread_attention, spread_by_config, spread_by_scheme
-from .shares import count_bytes, find_share
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 
@@ -141,11 +141,11 @@ def _trace_step(
     for _, share in recorder.layers.list_shares(scheme.find_share):
         recorder.live.add(share, 0)  # the bytes of weights do not count among the bytes alive
     weights = recorder.layers.count_weight_bytes(scheme.find_share)
-    recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
+    recorder.memory.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
-        notes = scheme.run(model, inputs, recorder, rank.passes)
-        left = recorder.list_alive()  # with the tensors that the scheme keeps for the next step
+        notes = scheme.run(model, inputs, recorder, rank.passes) or _note_untrained(model, recorder)
+        left = recorder.memory.list_alive()  # with the tensors that the scheme keeps for the next step
     exchanged = tuple(recorder.exchanges.list_placed(rank.mesh, len(recorder.operators)))
     trace = ModelTrace(
         recorder.layers.list_records(scheme.find_share),
@@ -155,7 +155,7 @@ def _trace_step(
         method="fake tensors",
         notes=(
             rank.describe(),
-            *(notes or _note_untrained(model, recorder)),
+            *notes,
             *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
             *note_whole_weights(model),
             *note_repeated_reductions(recorder.exchanges.by_operator.values()),
@@ -165,7 +165,7 @@ def _trace_step(
     return RankTrace(
         trace,
         gradient_bytes=count_bytes(gradients) if scheme.gradient_bytes is None else scheme.gradient_bytes,
-        peak=weights + recorder.peak,
+        peak=weights + recorder.memory.peak,
         left=weights + left,
         unknown=dict(recorder.exchanges.unknown),
         optimizer_share=scheme.optimizer_share,

@@ -1,13 +1,12 @@
 """The record of one rank's training step: its operators by layer, the bytes alive after each, and its collectives.
 
 `watch_step` reports every operator to it. Schemes report work for another layer than the running one, and the purpose
-of tensors: by `RankRecorder.begin`, `work_apart` and `note_gradients`.
+of tensors: by `RankRecorder.begin` and `work_apart`, and in its `RankMemory`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from ..trace.plans import make_plan
 from .collectives import count_elements, is_collective, read_message
 from .exchanges import Exchange, Exchanges
 from .rank_layers import RankLayers
-from .shares import count_bytes, find_share
+from .rank_memory import RankMemory, count_bytes, find_share
 
 __all__ = ["RankRecorder"]
 
@@ -56,9 +55,7 @@ class RankRecorder(OperatorRecord):
 
     def __init__(self, layers: RankLayers) -> None:
         super().__init__(layers)
-        #: The bytes alive at the peak, by purpose; without the weights.
-        self.peak: Counter[Purpose] = Counter()
-        self._peak_bytes = self._input_bytes = 0
+        self.memory: RankMemory = RankMemory(self.live)
         self.exchanges: Exchanges = Exchanges()
         #: The ``id`` of each parameter that got a gradient.
         self.trained: set[int] = set()
@@ -87,28 +84,11 @@ class RankRecorder(OperatorRecord):
         finally:
             self._work = outside
 
-    def start_with(self, inputs: Iterable[torch.Tensor]) -> None:
-        """Note the tensors alive before the step."""
-        for tensor in inputs:
-            self.hold(tensor, Purpose("inputs", ""))
-        self.peak, self._peak_bytes = self.list_alive(), self.live.total
-        self._input_bytes = self.live.total
-
-    def hold(self, tensor: torch.Tensor, purpose: Purpose) -> None:
-        """Count a tensor as alive that no operator has made."""
-        self.live.part = purpose
-        self.live.add(tensor)
-
-    def note_gradients(self, gradients: Iterable[torch.Tensor], path: str) -> None:
-        """Note that this rank's share of these gradients of a layer stays."""
-        for gradient in gradients:
-            self.live.move(gradient, Purpose("gradients", path))
-
     def note_trained(self, parameter: torch.Tensor) -> None:
         """Note that a parameter has got its gradient."""
         self.trained.add(id(parameter))
         if parameter.grad is not None:
-            self.note_gradients([find_share(parameter.grad)], self.layers.find_owner(parameter))
+            self.memory.keep_gradients([find_share(parameter.grad)], self.layers.find_owner(parameter))
 
     # Operators --------------------------------------------------------------------------------------------------------
 
@@ -148,43 +128,32 @@ class RankRecorder(OperatorRecord):
     def _record_view(self, func: Any, result: Any) -> None:
         """Record an operator that returns a view, or a copy if no view is possible: only the copy is work."""
         before = self.live.total
-        self._count_alive(result)
+        self.memory.hold(result, self._purpose)
         if self.live.total != before:
             size = count_bytes(tensors_in(result))
             self._add(OpRecord(str(func), "", 0, *NOTHING, size, size, ()), result)
 
     def _add(self, operator: OpRecord, result: Any, bytes_inside: int = 0) -> None:
         """Add an operator, and the bytes alive with its result and with tensors that were alive only while it ran."""
-        self._count_alive(result)
-        operator = self.with_layer(operator)
-        self.operators.append(operator)
-        alive = self.live.total + bytes_inside
-        self.live_bytes.append(alive)
-        if alive > self._peak_bytes:
-            self._peak_bytes = alive
-            self.peak = self.list_alive() + Counter({Purpose("other", operator.layer): bytes_inside})
+        self.memory.hold(result, self._purpose)
+        self.operators.append(self.with_layer(operator))
+        self.live_bytes.append(self.memory.note_peak(Purpose("other", self.layers.current), bytes_inside))
 
-    def _count_alive(self, result: Any) -> None:
-        """Count the tensors of a result as alive."""
-        self.live.part = Purpose(self._work.part, self.layers.current)
-        for tensor in tensors_in(result):
-            self.live.add(tensor)
-
-    def list_alive(self) -> Counter[Purpose]:
-        """Return the bytes alive now, by purpose."""
-        self.live.take_off()
-        return +self.live.parts
+    @property
+    def _purpose(self) -> Purpose:
+        """The purpose of tensors that are made now."""
+        return Purpose(self._work.part, self.layers.current)
 
     def timeline(self, weight_bytes: int, left_bytes: int) -> MemoryTimeline:
-        """Return the memory timeline recorded so far, with the parts of memory that every training step has.
-
-        Further parts of a mesh count as "other".
-        """
-        parts = dict.fromkeys(("inputs", "activations", "gradients", "other"), 0)
-        for purpose, size in self.peak.items():
-            parts[purpose.part if purpose.part in parts else "other"] += size
-        sizes = weight_bytes, self._input_bytes, tuple(self.live_bytes)
-        return MemoryTimeline(*sizes, parts=parts, unsized=self.unsized, left_bytes=left_bytes)
+        """Return the memory timeline recorded so far."""
+        return MemoryTimeline(
+            weight_bytes,
+            self.memory.input_bytes,
+            tuple(self.live_bytes),
+            parts=self.memory.divide_peak(),
+            unsized=self.unsized,
+            left_bytes=left_bytes,
+        )
 
     # Collectives ------------------------------------------------------------------------------------------------------
 

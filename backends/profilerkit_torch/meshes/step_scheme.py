@@ -16,8 +16,8 @@ from profilerkit_predict.meshes.records import OptimizerShare
 from ..running.training_steps import list_differentiated
 from ..trace.live_bytes import LiveBytes
 from ..training.differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss
+from .rank_memory import find_share
 from .recorder import RankRecorder
-from .shares import find_share
 
 __all__ = ["StepScheme", "rehearse"]
 

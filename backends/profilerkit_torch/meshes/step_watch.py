@@ -116,7 +116,7 @@ def _work_for_group(recorder: RankRecorder, part: str, method: _Method) -> _Meth
         path = read_group_path(group)
         with recorder.work_apart(path, part):
             result = method(group, *args, **kwargs)
-        recorder.note_gradients(read_group_gradients(group), path)
+        recorder.memory.keep_gradients(read_group_gradients(group), path)
         return result
 
     return call

@@ -27,8 +27,8 @@ from profilerkit_predict.meshes.records import Message, OptimizerShare
 
 from ..training.differentiation import follow_gradients
 from .gradient_bucket import GradientBucket, describe_partition, require_one_dtype
+from .rank_memory import count_bytes
 from .recorder import RankRecorder
-from .shares import count_bytes
 from .step_scheme import StepScheme
 
 __all__ = ["PartitionedUpdate"]

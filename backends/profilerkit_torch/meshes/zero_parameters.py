@@ -19,8 +19,8 @@ from profilerkit_predict.meshes.records import Message, OptimizerShare, Purpose
 
 from ..training.differentiation import follow_gradients
 from .gradient_bucket import MASTER_BYTES, GradientBucket, describe_partition
+from .rank_memory import count_bytes, find_share
 from .recorder import RankRecorder
-from .shares import count_bytes, find_share
 from .step_scheme import StepScheme
 from .weight_gathers import Gathers
 from .weight_plan import Plan, follow_layers, make_plan
@@ -76,7 +76,7 @@ class PartitionedParameters(StepScheme):
         """Gather weights and scatter gradients inside; gather the small weights after the update."""
         plan = self._plan
         for weight in plan.by_parameter.values():
-            recorder.hold(weight.parameter, Purpose("gathered weights", weight.path))
+            recorder.memory.hold(weight.parameter, Purpose("gathered weights", weight.path))
         self._gathers = gathers = Gathers(plan, self._group, recorder)
         bucket = _ScatteredBucket(plan, self._group, recorder)
         with (
