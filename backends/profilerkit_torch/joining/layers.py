@@ -103,13 +103,14 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     windows = find_passes(frames) if is_marked else split_by_products(frames, profiled)
     matches = assign_layers_by_order(frames, windows, profiled)
     require_equal_shapes(matches)
-    if not is_marked:  # work before the first operator prepared the model
-        windows[0] = _begin_with(matches[0].frame, windows[0])
     assign_layers(frames)
     if has_repeated_layers(trace):  # their operators in the backward pass are not matched
         for frame in frames:
             frame.layer = None if frame.is_backward else frame.layer
-    return windows
+    if is_marked:
+        return windows
+    first, *others = windows
+    return [_begin_with(matches[0].frame, first), *others]  # work before the first operator prepared the model
 
 
 def has_repeated_layers(trace: ModelTrace) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
@@ -21,11 +22,11 @@ __all__ = ["assign_layers_by_order"]
 _LEAST = 0.5
 
 
-class _Indices(NamedTuple):
-    """The index of an operator in a pass of the profile, and its index in the trace."""
+class _Named(NamedTuple):
+    """An operator of the profile or of the trace, and the name that it has in both."""
 
-    profiled: int
-    traced: int
+    name: str
+    operator: Any
 
 
 def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace) -> list[Match]:
@@ -56,21 +57,20 @@ def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], t
 
 def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> list[Match]:
     """Set the layers of the frames of one pass; return the matches."""
-    traced = [find_common_name(operator) for operator in operators]
-    products = {name for name, operator in zip(traced, operators, strict=True) if operator.macs}
-    names = frozenset(traced)
-    named = list_named_operators(frames, names)
-    profiled = [common_name(frame.event.name) for frame in named]
-    matches = [Match(named[at.profiled], operators[at.traced]) for at in _align(profiled, traced, products)]
+    traced = [_Named(find_common_name(operator), operator) for operator in operators]
+    products = frozenset(name for name, operator in traced if operator.macs)
+    named = list_named_operators(frames, frozenset(name for name, _ in traced))
+    profiled = [_Named(common_name(frame.event.name), frame) for frame in named]
+    matches = [Match(mine.operator, theirs.operator) for mine, theirs in _align(profiled, traced, products)]
     for frame, operator in matches:
         frame.layer = operator.layer
     layers = {frame: operator.layer for frame, operator in matches}
     _assign_around(layers)
-    _assign_between(_add_outermost(frames, named), layers)
+    _assign_between(_list_outermost(frames, named), layers)
     return matches
 
 
-def _add_outermost(frames: Sequence[Frame], named: Sequence[Frame]) -> Iterator[Frame]:
+def _list_outermost(frames: Sequence[Frame], named: Sequence[Frame]) -> Iterator[Frame]:
     """Yield named operators and others of the forward pass in order of time, of nested ones the outermost.
 
     Operators around named ones are left out. For example, of ``linear [ t, addmm ]`` it is ``linear`` if this is named,
@@ -85,37 +85,40 @@ def _add_outermost(frames: Sequence[Frame], named: Sequence[Frame]) -> Iterator[
             yield frame
 
 
-def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[str]) -> Iterator[_Indices]:
-    """Yield the indices of equal names in the same order: the products are aligned first, then names between them.
+def _align(
+    profiled: Sequence[_Named], traced: Sequence[_Named], products: Container[str]
+) -> Iterator[tuple[_Named, _Named]]:
+    """Yield operators of equal names in the same order: the products are aligned first, then operators between them.
 
     A version of torch that has one more operator beside every product would otherwise shift the products.
 
-    >>> [tuple(at) for at in _align(["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"], {"mm"})]
+    >>> profiled, traced = (
+    ...     [_Named(name, place) for place, name in enumerate(names)]
+    ...     for names in (["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"])
+    ... )
+    >>> [(mine.operator, theirs.operator) for mine, theirs in _align(profiled, traced, {"mm"})]
     [(1, 0), (2, 1), (3, 3)]
     """
-    profiled_items, traced_items = list(enumerate(profiled)), list(enumerate(traced))
-    end, before = _Indices(len(profiled), len(traced)), _Indices(-1, -1)
-    aligned_products = _match(
-        [item for item in profiled_items if item[1] in products], [item for item in traced_items if item[1] in products]
-    )
-    for product in (*aligned_products, end):
-        yield from _match(
-            profiled_items[before.profiled + 1 : product.profiled], traced_items[before.traced + 1 : product.traced]
-        )
-        if product != end:
-            yield product
-        before = product
+    remaining, remaining_traced = iter(profiled), iter(traced)
+    for mine, theirs in _match(*([item for item in items if item.name in products] for items in (profiled, traced))):
+        yield from _match(_take_before(mine, remaining), _take_before(theirs, remaining_traced))
+        yield mine, theirs
+    yield from _match(list(remaining), list(remaining_traced))
 
 
-def _match(profiled: Sequence[tuple[int, str]], traced: Sequence[tuple[int, str]]) -> Iterator[_Indices]:
-    """Yield the indices of equal names in the same order; each name comes with its index."""
-    profiled_names, traced_names = ([name for _, name in items] for items in (profiled, traced))
+def _take_before(item: _Named, items: Iterator[_Named]) -> list[_Named]:
+    """Take the items up to one of them off an iterator, and return those before it."""
+    return list(takewhile(lambda other: other is not item, items))
+
+
+def _match(profiled: Sequence[_Named], traced: Sequence[_Named]) -> Iterator[tuple[_Named, _Named]]:
+    """Yield operators of equal names in the same order."""
+    profiled_names, traced_names = ([item.name for item in items] for items in (profiled, traced))
     if profiled_names == traced_names:  # true of most profiles; the search below takes quadratic time
-        yield from (_Indices(mine, theirs) for (mine, _), (theirs, _) in zip(profiled, traced, strict=True))
+        yield from zip(profiled, traced, strict=True)
         return
-    for block in SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks():
-        for step in range(block.size):
-            yield _Indices(profiled[block.a + step][0], traced[block.b + step][0])
+    for mine, theirs, size in SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks():
+        yield from zip(profiled[mine : mine + size], traced[theirs : theirs + size], strict=True)
 
 
 def _assign_around(layers: Mapping[Frame, str]) -> None:
