@@ -80,8 +80,8 @@ class DirectionSizes(NamedTuple):
         matrix are made of the joined tensor.
         """
         steps, output = self.shape[0], self.positions * self.out  # the output's gradient is an input
-        results = gradients.x + sum(gradients.states) + sum(gradients.weights)
-        by_hidden = sum(gradients.weights[1::2])
+        results: int = gradients.x + sum(gradients.states) + sum(gradients.weights)
+        by_hidden: int = sum(gradients.weights[1::2])
         first_step = self.for_backward + by_hidden + output // steps
         second_step = self.for_backward * (steps - 1) // steps + by_hidden * (3 if steps > 1 else 1) + output // steps
         joined = 2 * self.gates + by_hidden - output
