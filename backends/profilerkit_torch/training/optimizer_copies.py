@@ -39,7 +39,7 @@ class OptimizerCopy:
         self._devices = devices
 
     @classmethod
-    def with_defaults(cls, kind: type[Any], weights: Iterable[WeightRecord]) -> OptimizerCopy:
+    def make(cls, kind: type[Any], weights: Iterable[WeightRecord]) -> OptimizerCopy:
         """Return an optimizer of a class, with its defaults, for the trainable weights."""
         parameters = []
         for weight in weights:
@@ -51,7 +51,7 @@ class OptimizerCopy:
         return cls(kind(parameters))
 
     @classmethod
-    def of(cls, optimizer: torch.optim.Optimizer) -> OptimizerCopy:
+    def copy(cls, optimizer: torch.optim.Optimizer) -> OptimizerCopy:
         """Return a copy with the same settings, without calling the constructor of its class.
 
         All but groups, weights and state is shared. A fused kernel has the number of steps on the device of the weight,
@@ -59,8 +59,8 @@ class OptimizerCopy:
         """
         if list_inner(optimizer) or isinstance(getattr(type(optimizer), "param_groups", None), property):
             raise TypeError("it steps by another optimizer, which the step of a copy would change")
-        copy = object.__new__(type(optimizer))
-        copy.__dict__.update(optimizer.__dict__)
+        made = object.__new__(type(optimizer))
+        made.__dict__.update(optimizer.__dict__)
         stand_ins: dict[int, nn.Parameter] = {}
         devices: dict[int, torch.device] = {}
         for group in optimizer.param_groups:
@@ -69,14 +69,14 @@ class OptimizerCopy:
                 stand_in = stand_ins[id(weight)] = _make_parameter(empty, is_trained=weight.requires_grad)
                 if not group.get("fused"):
                     devices[id(stand_in)] = weight.device
-        copy.param_groups = [
+        made.param_groups = [
             {**group, **_choose_lists(group), "params": [stand_ins[id(weight)] for weight in group["params"]]}
             for group in optimizer.param_groups
         ]
-        copy.state = defaultdict(dict)
+        made.state = defaultdict(dict)
         for weight, kept in optimizer.state.items():
-            copy.state[stand_ins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
-        return cls(copy, devices)
+            made.state[stand_ins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
+        return cls(made, devices)
 
     def step(self) -> int:
         """Step without values, and return the most bytes of the tensors that the step makes.

@@ -34,7 +34,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     if not issubclass(kind, torch.optim.Optimizer):
         return f"the state of {name}, which is no torch.optim.Optimizer; give one, or the name of one"
     if optimizer is kind:
-        return _count_with_copy(name, None, partial(OptimizerCopy.with_defaults, kind, weights))
+        return _count_with_copy(name, None, partial(OptimizerCopy.make, kind, weights))
     optimizer = _find_wrapped(optimizer)
     strangers = _count_strangers(optimizer, weights)
     if strangers:
@@ -43,7 +43,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
             "give the optimizer of this model alone, or its class"
         )
     present = count_state_bytes(optimizer) if optimizer.state else None
-    return _count_with_copy(name, present, partial(OptimizerCopy.of, optimizer))
+    return _count_with_copy(name, present, partial(OptimizerCopy.copy, optimizer))
 
 
 def _count_with_copy(name: str, present: int | None, make_copy: Callable[[], OptimizerCopy]) -> OptimizerBytes | str:
