@@ -68,11 +68,11 @@ def profilerkit_protocols() -> Sequence[Capability]:
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Return the loaders of models in modules and in Python files."""
-    from .models.python_loaders import is_in_file, is_in_module, load_from_file, load_from_module
+    from .models.python_loaders import is_in_file, is_in_module, load_from_python
 
     return [
-        LoaderInfo("module", is_in_module, load_from_module, "package.module:name"),
-        LoaderInfo("file", is_in_file, load_from_file, "path/to/file.py:name"),
+        LoaderInfo("module", is_in_module, load_from_python, "package.module:name"),
+        LoaderInfo("file", is_in_file, load_from_python, "path/to/file.py:name"),
     ]
 
 

@@ -1,11 +1,16 @@
 """The modules of a file that a model is loaded from: a separate namespace, so that the caller's modules are unaffected.
 
-A module that the file imports from its folder is named ``<this module>.<the file's path, escaped>.<name>``, so that two
-files that each have a ``helper`` in their folder do not share it. The modules of a namespace have separate builtins,
-with an ``__import__`` that looks in the namespace: for their code, ``import helper`` finds the file's module at any
-time and in any thread, also within ``forward``; other code is unaffected. The long names can be imported, in another
-process too, so that pickle, multiprocessing and torch.compile find classes by name. Modules of installed packages are
-imported as usual.
+The file, and each module that it imports from its folder, is named ``<this module>.<the file's path, escaped>.<name>``:
+two files that each have a ``helper`` in their folder do not share it. The long names can be imported, in another
+process too, so that pickle, multiprocessing and torch.compile find classes by name.
+
+Code imports these modules by their plain names, as if its folder were on ``sys.path``. There are two ways:
+
+- The modules of a namespace have builtins of their own, with an ``__import__`` that looks in the namespace: for their
+  code, ``import helper`` finds the file's module at any time and in any thread, also within ``forward``.
+- Libraries, such as ``pickle``, find a module by its plain name while the file is loaded (`Namespace.in_use`).
+
+Modules of installed packages are imported as usual.
 """
 
 from __future__ import annotations
@@ -14,9 +19,8 @@ import builtins
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location, spec_from_loader
@@ -40,86 +44,52 @@ class Namespace:
     def __init__(self, path: Path, key: str) -> None:
         self.source: Path = path
         self.name: str = _PREFIX + key
-        self.path = SearchPath(str(path if path.is_dir() else path.parent))
-        #: The plain names by which its modules were found meanwhile.
-        self._plain_names: set[str] = set()
-        #: The stamp of each file when it was imported.
-        self._files: dict[str, str] = {}
+        self.search_path = SearchPath(str(path if path.is_dir() else path.parent))
+        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import_for_code}
+        self.stamps: dict[str, str] = {}
+        """The stamp of each file when it was imported."""
         self._loads = 0
-        self.importlib = ModuleType("importlib")
-        vars(self.importlib).update(__getattr__=partial(getattr, importlib), import_module=self.import_module)
-        self.builtins: dict[str, Any] = {}
-        self._copy_builtins()
-        self.package = ModuleType(self.name)
-        self.package.__path__ = self.path.own_folders
-        sys.modules[self.name] = self.package
         _namespaces[key] = self
-
-    def _copy_builtins(self) -> None:
-        self.builtins.update({**vars(builtins), "__import__": self.import_for_code})
 
     def load_main(self) -> ModuleType:
         """Run the file and return its module: a new one each time."""
         self._loads += 1
-        return importlib.import_module(f"{self.name}.{_add_number(self._name_main(), self._loads)}")
+        return importlib.import_module(f"{self.name}.{_add_number(self.main_name, self._loads)}")
 
-    def _name_main(self) -> str:
+    @property
+    def main_name(self) -> str:
+        """The name of the file as a module, without the number that tells its loads apart."""
         stem = self.source.stem
         return stem if stem.isidentifier() else _escape(stem)
 
     def is_current(self) -> bool:
         """Return whether the files of the modules are unchanged since they were imported."""
-        return all(read_stamp(file) == stamp for file, stamp in self._files.items())
-
-    # Finding modules ------------------------------------------------------------------------------------------------
+        return all(read_stamp(file) == stamp for file, stamp in self.stamps.items())
 
     def holds(self, name: str) -> bool:
         """Return whether a module belongs to this namespace: whether it is in a folder that belongs to the file."""
-        if self in _loading and self.path.read_changes():
-            self._remove_others()
-        return self.path.is_own(name.partition(".")[0], _loading[0].path.callers_path if _loading else sys.path)
+        if self in _loading and self.search_path.read_changes():
+            self._hide_others()
+        return self.search_path.is_own(name.partition(".")[0])
 
-    def _remove_others(self) -> None:
-        """Remove modules of others from ``sys.modules`` where they have names of modules of the file."""
+    def _hide_others(self) -> None:
+        """Take modules that have plain names of this namespace's out of ``sys.modules``, until the file is loaded."""
         for name in filter(self.holds, list(sys.modules)):
-            if not str(getattr(sys.modules[name], "__name__", "")).startswith(f"{self.name}."):
-                del sys.modules[name]
+            del sys.modules[name]
 
-    def find_module(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-        """Return the spec of a module of this namespace by its full name; None if there is none."""
-        if fullname == self.name:
-            return spec_from_loader(fullname, _StoredLoader(lambda: self.package))
-        if self.source.is_file() and re.fullmatch(rf"{re.escape(self.name)}\.{self._name_main()}(__\d+)?", fullname):
-            spec = spec_from_file_location(fullname, self.source)
-        else:
-            spec = PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _CodeLoader(fullname, spec.origin, self)
-            self._files.setdefault(spec.origin, read_stamp(spec.origin))
-        return spec
+    def import_module(self, name: str) -> ModuleType:
+        """Import a module by its plain name: of this namespace, or else any other."""
+        return importlib.import_module(f"{self.name}.{name}" if self.holds(name) else name)
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of a module of this namespace by its plain name, while the file is loaded."""
-        if name.startswith(_PREFIX) or not self.holds(name):
-            return None
-        fullname = f"{self.name}.{name}"
-        if find_spec(fullname) is None:
-            return None
-        self._plain_names.add(name)
-        return spec_from_loader(name, _StoredLoader(partial(importlib.import_module, fullname)))
-
-    # Imports --------------------------------------------------------------------------------------------------------
-
-    def import_for_code(
+    def _import_for_code(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
         """Import a module for code of this namespace: its ``import`` statements call this."""
         if level or not self.holds(name):
-            module = builtins.__import__(name, globals, locals, fromlist, level)
-            return self.importlib if module is importlib else module
+            return builtins.__import__(name, globals, locals, fromlist, level)
         try:
-            if _loading and _loading[-1] is self:
-                return builtins.__import__(name, fromlist=fromlist)  # by its plain name, which pickle looks up
+            if _loading and _loading[-1] is self:  # code in C, as pickle's, calls this and then looks the plain name up
+                return builtins.__import__(name, fromlist=fromlist)
             if fromlist:
                 return builtins.__import__(f"{self.name}.{name}", fromlist=fromlist)
             self.import_module(name)
@@ -128,36 +98,89 @@ class Namespace:
             error.name, error.msg = in_plain_names(error.name or ""), in_plain_names(str(error))
             raise
 
-    def import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """Import a module as `importlib.import_module` does; one of this namespace by its plain name."""
-        is_own = not name.startswith(".") and self.holds(name)
-        return importlib.import_module(f"{self.name}.{name}" if is_own else name, package)
-
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Make the modules of the folder importable by their plain names inside the block.
+        """Have libraries find the modules of the folder by their plain names inside the block.
 
-        While a file is loaded, its code or a library may import modules by name: ``pickle.load``, a registry of
-        classes. At the end, the caller's modules of the same names and ``sys.path`` are restored.
+        At the end, the caller's modules of the same names and ``sys.path`` are restored.
         """
+        finder = _PlainNames(self)
         with path_restored():
             if self not in _loading:
-                self.path.begin()
+                self.search_path.begin(_loading[0].search_path if _loading else None)
             _loading.append(self)
-            sys.path.insert(0, self.path.own_folders[0])
-            sys.meta_path.insert(0, self)
+            sys.path.insert(0, self.search_path.own_folders[0])
+            sys.meta_path.insert(0, finder)
             callers_modules = dict(sys.modules)
-            if self.path.read_changes():
-                self._remove_others()
+            self.search_path.read_changes()
+            self._hide_others()
             try:
                 yield
             finally:
-                for name in self._plain_names:
+                for name in finder.found:
                     sys.modules.pop(name, None)
                 sys.modules.update({**callers_modules, **sys.modules})
-                sys.meta_path.remove(self)
+                sys.meta_path.remove(finder)
                 _loading.pop()
-                self._copy_builtins()
+
+
+# Finding modules ------------------------------------------------------------------------------------------------------
+
+
+class _PlainNames:
+    """Finds the modules of a namespace by their plain names.
+
+    Attributes:
+        found: The names that were found.
+    """
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self.found: set[str] = set()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a module by its plain name; None if it is not of the namespace."""
+        fullname = f"{self.namespace.name}.{name}"
+        if name.startswith(_PREFIX) or not self.namespace.holds(name) or find_spec(fullname) is None:
+            return None
+        self.found.add(name)
+        return spec_from_loader(name, _OtherName(fullname))
+
+
+class _OtherName(Loader):
+    """Gives another name to the module of a full name."""
+
+    def __init__(self, fullname: str) -> None:
+        self.fullname = fullname
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = importlib.import_module(self.fullname)
+
+
+class _FullNames:
+    """Finds the modules of all namespaces by their full names."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a module by its full name; None if it is of no namespace."""
+        if not fullname.startswith(_PREFIX):
+            return None
+        key, _, name = fullname.removeprefix(_PREFIX).partition(".")
+        namespace = _namespaces.get(key) or _rebuild(key)
+        if namespace is None:
+            return None
+        if not name:  # the package that has the modules of the namespace
+            package = ModuleSpec(fullname, None, is_package=True)
+            package.submodule_search_locations = namespace.search_path.own_folders
+            return package
+        if namespace.source.is_file() and re.fullmatch(rf"{re.escape(namespace.main_name)}(__\d+)?", name):
+            spec = spec_from_file_location(fullname, namespace.source)
+        else:
+            spec = PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _CodeLoader(fullname, spec.origin, namespace)
+            namespace.stamps.setdefault(spec.origin, read_stamp(spec.origin))
+        return spec
 
 
 class _CodeLoader(SourceFileLoader):
@@ -180,26 +203,7 @@ class _CodeLoader(SourceFileLoader):
         raise OSError
 
 
-class _StoredLoader(Loader):
-    """Gives a name to a module that has another one, or that is there already."""
-
-    def __init__(self, find: Callable[[], ModuleType]) -> None:
-        self.find = find
-
-    def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = self.find()
-
-
-class _Finder:
-    """Finds the modules of namespaces by their full names."""
-
-    @staticmethod
-    def find_spec(fullname: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
-        if not fullname.startswith(_PREFIX):
-            return None
-        key = fullname.removeprefix(_PREFIX).partition(".")[0]
-        namespace = _namespaces.get(key) or _rebuild(key)
-        return namespace.find_module(fullname, path) if namespace else None
+# Namespaces and their names -------------------------------------------------------------------------------------------
 
 
 def find_namespace(path: Path) -> Namespace:
@@ -235,4 +239,4 @@ def in_plain_names(text: str) -> str:
 _namespaces: dict[str, Namespace] = {}
 #: The files that are being loaded: the caller's first, then files that its code loads.
 _loading: list[Namespace] = []
-sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too
+sys.meta_path.insert(0, _FullNames)  # before the path finder, which could find the modules too

@@ -20,7 +20,7 @@ from ..hooks.infos import LoaderInfo
 from ..hooks.manager import describe_disabled, list_infos
 from ..hooks.plugin_info import tolerate
 from ..process.containment import contained
-from .python_loaders import list_definitions, load_from_file, load_from_module
+from .python_loaders import list_definitions, load_from_python
 from .search_path import path_restored
 
 if TYPE_CHECKING:
@@ -80,18 +80,14 @@ def _find_missing_framework(error: BaseException | None) -> BackendNotInstalledE
 
 
 def find_loader(spec: str) -> Offer[LoaderInfo]:
-    """Return the loader that accepts a text; loaders of other packages take precedence over profilerkit's own.
+    """Return the loader that accepts a text; other loaders take precedence over those of Python code.
 
-    Raises `InputError` if no loader accepts the text, or if the loaders of several packages do.
+    Raises `InputError` if no loader accepts the text, or if several others do.
     """
     accepting = list_accepting(spec)
     if not accepting:
-        try:
-            reason = _explain_refusal(spec)
-        except OSError as error:  # the text is too long for a path, or its folder may not be entered
-            reason = f"{spec!r} cannot be looked for: {error.strerror}"
-        raise InputError(reason)
-    external = [offer for offer in accepting if offer.item.load not in (load_from_module, load_from_file)]
+        raise InputError(_explain_refusal(spec))
+    external = [offer for offer in accepting if offer.item.load is not load_from_python]
     if len(external) > 1:
         raise InputError(_explain_conflict(spec, external))
     return (external or accepting)[0]
@@ -110,23 +106,35 @@ def list_accepting(spec: str) -> list[Offer[LoaderInfo]]:
 def _explain_refusal(spec: str) -> str:
     """Return the reason and the advice for a text that no loader accepts."""
     file = spec.rstrip(":")
-    if file.endswith(".py"):
-        names = list_definitions(Path(file))
-        advice = f"give {file}:name of a model or of what builds one"
-        if not Path(file).exists():
-            return f"there is no file {file!r}; {advice}"
-        if names is None:
-            return f"{spec!r} is a file that cannot be read as Python; mend it, and {advice}"
-        listing = "; its classes and functions are: " + ", ".join(f"{file}:{name}" for name in names) if names else ""
-        return f"{spec!r} is a file, and no model in it; {advice}{listing}"
+    try:
+        if file.endswith(".py"):
+            return _explain_python_file(spec, file)
+        return describe_unread(spec) or f"{_describe_path(spec)}; give {_list_ways()}{describe_disabled()}"
+    except OSError as error:  # the text is too long for a path, or its folder may not be entered
+        return f"{spec!r} cannot be looked for: {error.strerror}"
+
+
+def _explain_python_file(spec: str, file: str) -> str:
+    """Return what is missing from a text that names a Python file, and nothing in it."""
+    advice = f"give {file}:name of a model or of what builds one"
+    if not Path(file).exists():
+        return f"there is no file {file!r}; {advice}"
+    names = list_definitions(Path(file))
+    if names is None:
+        return f"{spec!r} is a file that cannot be read as Python; mend it, and {advice}"
+    listing = "; its classes and functions are: " + ", ".join(f"{file}:{name}" for name in names) if names else ""
+    return f"{spec!r} is a file, and no model in it; {advice}{listing}"
+
+
+def _list_ways() -> str:
+    """Return the forms of texts that loaders accept."""
     *ways, last = [offer.item.description for offer in list_infos(LoaderInfo)] or [
         "(no plugin offers a way to load one)"
     ]
-    listed = f"{', '.join(ways)} or {last}" if ways else last
-    return describe_unread(spec) or f"{_describe_spec(spec)}; give {listed}{describe_disabled()}"
+    return f"{', '.join(ways)} or {last}" if ways else last
 
 
-def _describe_spec(spec: str) -> str:
+def _describe_path(spec: str) -> str:
     """Return the error of a text that no loader accepts: it names a file that is no model, or no file."""
     path = Path(spec)
     if path.is_dir():

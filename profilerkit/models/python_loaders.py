@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ __all__ = [
     "is_in_file",
     "is_in_module",
     "list_definitions",
-    "load_from_file",
-    "load_from_module",
+    "load_from_python",
     "load_function",
     "parse_python",
 ]
@@ -41,23 +41,57 @@ def is_in_file(spec: str) -> bool:
     return bool(name) and Path(source).suffix == ".py"
 
 
-def load_from_module(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
-    """Return the model that ``package.module:name`` names; the current folder is on ``sys.path`` while it is loaded.
+def load_from_python(spec: str) -> Any:
+    """Return the model that ``package.module:name`` or ``path/to/file.py:name`` names.
 
-    A class or a function is called without arguments; any other object is the model itself. ``take`` may return
-    something else, of the text and the module. A module that is not installed is imported as `load_from_file` does.
+    A class or a function is called without arguments; any other object is the model itself. While it is loaded, the
+    file's folder, or for a module the current folder, is on ``sys.path``. The modules that come from this folder are
+    separate from modules of the same names of another file, and of the caller; a module that is installed is imported
+    as usual. ``importlib.import_module(type(model).__module__)`` is the module of the model's class.
     """
+    with _import_source(spec) as module:
+        member = _find_member(spec, module)
+        return _call_user_code(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
+
+
+def load_function(spec: str) -> Callable[..., Any]:
+    """Return the function that ``package.module:name`` or ``path/to/file.py:name`` names, and do not call it.
+
+    Raises `InputError` if there is no such function, or if it cannot be called.
+    """
+    with _import_source(spec) as module:
+        function: Any = _find_member(spec, module)
+    if not callable(function):
+        raise InputError(f"{spec!r} is a {type(function).__name__}, and cannot be called; name a function")
+    return function  # type: ignore[no-any-return]
+
+
+# The module of a text -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _import_source(spec: str) -> Iterator[Any]:
+    """Import the module, or run the file, that a text names, and yield it while its folder is on ``sys.path``."""
     source = spec.rpartition(":")[0]
-    namespace = find_namespace(Path.cwd())
+    if is_in_file(spec):
+        if not Path(source).is_file():
+            raise InputError(f"there is no file {source!r}")
+        namespace = find_namespace(Path(source))
+        load = namespace.load_main
+    else:
+        namespace = find_namespace(Path.cwd())
+        load = partial(_import_module, namespace, source)
     with namespace.in_use():
-        module = None if source.startswith(".") else _call_user_code(source, lambda: _import(namespace, source))
+        module = _call_user_code(source, load)
         if module is None:
             raise InputError(f"cannot import {source!r}: there is no such module")
-        return (take or _build_model)(spec, module)
+        yield module
 
 
-def _import(namespace: Namespace, name: str) -> Any:
+def _import_module(namespace: Namespace, name: str) -> Any:
     """Import a module and return it; None if there is no such module."""
+    if name.startswith("."):
+        return None
     try:
         return namespace.import_module(name)
     except ModuleNotFoundError as error:
@@ -66,49 +100,16 @@ def _import(namespace: Namespace, name: str) -> Any:
         raise  # it exists, and imports a module that does not
 
 
-def load_from_file(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
-    """Return the model that ``path/to/file.py:name`` names; the file's folder is on ``sys.path`` while it is loaded.
-
-    A class or a function is called without arguments; any other object is the model itself. ``take`` may return
-    something else, of the text and the module. The modules that the file imports from its folder are separate from
-    modules of the same names of another file, and of the caller. ``importlib.import_module(type(model).__module__)`` is
-    the module of the model's class.
-    """
-    source = spec.rpartition(":")[0]
-    path = Path(source)
-    if not path.is_file():
-        raise InputError(f"there is no file {source!r}")
-    namespace = find_namespace(path)
-    with namespace.in_use():
-        return (take or _build_model)(spec, _call_user_code(source, namespace.load_main))
-
-
-def load_function(spec: str) -> Callable[..., Any]:
-    """Return the function that ``package.module:name`` or ``path/to/file.py:name`` names, and do not call it.
-
-    Raises `InputError` if there is no such function, or if it cannot be called.
-    """
-    load = load_from_file if is_in_file(spec) else load_from_module
-    function = load(spec, _find_member)
-    if not callable(function):
-        raise InputError(f"{spec!r} is a {type(function).__name__}, and cannot be called; name a function")
-    named: Callable[..., Any] = function
-    return named
-
-
-def _build_model(spec: str, module: Any) -> Any:
-    member = _find_member(spec, module)
-    return _call_user_code(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
-
-
 def _find_member(spec: str, module: Any) -> Any:
+    """Return what a text names in a module; raises `InputError` for a name that there is not."""
     source, _, name = spec.rpartition(":")
     member = module
     for part in name.split("."):
         member = _call_user_code(source, partial(getattr, member, part, _MISSING))
         if member is _MISSING:
-            names = [key for key, value in vars(module).items() if not inspect.ismodule(value)]
-            public = [key for key in names if not key.startswith("_")]
+            public = [
+                key for key, value in vars(module).items() if not inspect.ismodule(value) and not key.startswith("_")
+            ]
             listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
             raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
     return member
@@ -135,6 +136,9 @@ def _find_line(error: BaseException) -> str:
 def _is_installed(path: Path) -> bool:
     is_in_package = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
     return is_in_package or any(path.is_relative_to(folder) for folder in _OURS)
+
+
+# Python code that is read and not run ---------------------------------------------------------------------------------
 
 
 def parse_python(content: bytes) -> ast.Module | None:

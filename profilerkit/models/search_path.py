@@ -37,41 +37,38 @@ class SearchPath:
 
     Attributes:
         own_folders: The folder of the file, and the folders that its code has added to ``sys.path``.
-        callers_path: The path of the caller while the file is loaded.
+        callers_path: The path of the caller: a module that is found there too is not the file's.
     """
 
     def __init__(self, folder: str) -> None:
         self.own_folders: list[str] = [folder]
-        self.callers_path: list[str] = []
-        self._folders = [folder, *sys.path]
+        self.callers_path = self._path_before = _read_absolute_path()
+        self._folders = [folder, *self.callers_path]
         #: ``sys.path`` as it was read last.
         self._read_last: list[str] = []
         #: The answers of `is_own`, by the name of a module.
         self._answers: dict[str, bool] = {}
 
-    def begin(self) -> None:
-        """Note the path of the caller, who begins to load the file."""
-        self.callers_path, self._read_last = _read_absolute_path(), []
+    def begin(self, outer: SearchPath | None) -> None:
+        """Note the path before the file is loaded; ``outer`` is that of the file whose code loads it, if one does."""
+        self._path_before, self._read_last = _read_absolute_path(), []
+        self.callers_path = self._path_before if outer is None else outer.callers_path
 
     def read_changes(self) -> bool:
         """Read ``sys.path`` if it has changed, and return whether it has: folders that are new are the file's."""
         if sys.path == self._read_last:
             return False
         self._read_last, self._folders = list(sys.path), _read_absolute_path()
-        self.own_folders += [
-            folder for folder in self._folders if folder not in {*self.callers_path, *self.own_folders}
-        ]
+        known = {*self._path_before, *self.own_folders}
+        self.own_folders += [folder for folder in self._folders if folder not in known]
         self._answers.clear()
         return True
 
-    def is_own(self, name: str, elsewhere: Sequence[str]) -> bool:
-        """Return whether a search for a module finds it in one of the file's folders first.
-
-        ``elsewhere`` is the path of other code. A module that this code has, too, is not the file's.
-        """
+    def is_own(self, name: str) -> bool:
+        """Return whether a search for a module finds it in one of the file's folders first, and the caller has not."""
         if name not in self._answers:
             spec = self._find_first_here(name)
-            self._answers[name] = spec is not None and not _is_shared(name, spec.origin, elsewhere)
+            self._answers[name] = spec is not None and not _is_shared(name, spec.origin, self.callers_path)
         return self._answers[name]
 
     def _find_first_here(self, name: str) -> ModuleSpec | None:

@@ -75,7 +75,10 @@ WAYS = {
         "parts__in__sizes": "from helper import WIDTH",
     },
     "relatively": {"net": "from .helper import WIDTH\nfrom . import helper\ndef build(): return lambda: helper.WIDTH"},
-    "by importlib": {"net": "import importlib\ndef build(): return lambda: importlib.import_module('helper').WIDTH"},
+    "by importlib": {
+        "net": "import importlib\ndef build():\n    found = importlib.import_module('helper')\n"
+        "    return lambda: found.WIDTH"
+    },
     "by importlib, at the top": {
         "net": "from importlib import import_module\nh = import_module('parts.sizes')\nimport parts.sizes\n"
         "assert h is parts.sizes\ndef build(): return lambda: h.WIDTH",
