@@ -117,7 +117,7 @@ class Namespace:
             try:
                 yield
             finally:
-                for name in finder.found:
+                for name in finder.names:
                     sys.modules.pop(name, None)
                 sys.modules.update({**callers_modules, **sys.modules})
                 sys.meta_path.remove(finder)
@@ -131,19 +131,19 @@ class _PlainNames:
     """Finds the modules of a namespace by their plain names.
 
     Attributes:
-        found: The names that were found.
+        names: The names by which modules were found.
     """
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
-        self.found: set[str] = set()
+        self.names: set[str] = set()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of a module by its plain name; None if it is not of the namespace."""
         fullname = f"{self.namespace.name}.{name}"
         if name.startswith(_PREFIX) or not self.namespace.holds(name) or find_spec(fullname) is None:
             return None
-        self.found.add(name)
+        self.names.add(name)
         return spec_from_loader(name, _OtherName(fullname))
 
 

@@ -59,8 +59,8 @@ class SearchPath:
         if sys.path == self._read_last:
             return False
         self._read_last, self._folders = list(sys.path), _read_absolute_path()
-        known = {*self._path_before, *self.own_folders}
-        self.own_folders += [folder for folder in self._folders if folder not in known]
+        old = {*self._path_before, *self.own_folders}
+        self.own_folders += [folder for folder in self._folders if folder not in old]
         self._answers.clear()
         return True
 
