@@ -41,6 +41,23 @@ function pointWriter({ unit, scale }, points) {
   return ({ value, sign }) => (isNumber(value) ? `${sign}${write(value)}` : "none");
 }
 
+/** The axis of the moments of measurement, with their seconds only where minutes are equal. */
+function momentAxis(moments, width) {
+  const minutes = new Set(moments.map((moment) => moment.slice(0, 16)));
+  const digits = minutes.size < moments.length ? 19 : 16;
+  const at = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
+  return { ticks: moments.map((_, place) => place), at, text: (place) => moments[place].slice(0, digits) };
+}
+
+/** The path through points that have a value: it begins anew behind one that has none. */
+function linePath(points, across, up) {
+  const parts = numbersOf(points).map(({ at, value }) => {
+    const command = isNumber(points[at - 1]?.value) ? "L" : "M";
+    return `${command}${across.at(at).toFixed(1)},${up.at(value).toFixed(1)}`;
+  });
+  return parts.join("");
+}
+
 class History {
   constructor(place, tools, table) {
     this.table = table;
@@ -52,7 +69,9 @@ class History {
     this.list = el("div", { class: "one-table" });
     place.replaceChildren(this.lead, this.plot, this.list);
     redrawn(this.plot, (width) => this.draw(width));
-    address.listeners.push((changed) => changed.some((name) => ["q", "status", "metric", "model"].includes(name)) && this.draw(this.plot.clientWidth));
+    address.listeners.push((changed) => {
+      if (changed.some((name) => ["q", "status", "metric", "model"].includes(name))) this.draw(this.plot.clientWidth);
+    });
   }
 
   get metric() {
@@ -67,12 +86,14 @@ class History {
 
   /** Those whose metric differs between the first and the last value, most first. */
   moved(compared) {
-    return compared
-      .map(([row, history]) => ({ row, history, points: numbersOf(pointsOf(history, this.metric.name)) }))
-      .filter(({ points }) => points.length > 1)
-      .map(({ row, history, points }) => ({ row, history, first: points[0], last: points.at(-1), share: movement(points[0], points.at(-1)) }))
-      .filter(({ share }) => share !== 0)
-      .sort((one, two) => Math.abs(two.share) - Math.abs(one.share) || one.row - two.row);
+    const moved = [];
+    for (const [row, history] of compared) {
+      const points = numbersOf(pointsOf(history, this.metric.name));
+      const [first, last] = [points[0], points.at(-1)];
+      const share = points.length > 1 ? movement(first, last) : 0;
+      if (share !== 0) moved.push({ row, history, first, last, share });
+    }
+    return moved.sort((one, two) => Math.abs(two.share) - Math.abs(one.share) || one.row - two.row);
   }
 
   draw(width) {
@@ -92,31 +113,34 @@ class History {
   }
 
   drawMoved() {
-    const all = this.compared();
-    const [moved, compared] = [this.moved(all), all.length];
-    const { title } = this.metric;
+    const compared = this.compared();
+    const moved = this.moved(compared);
+    const all = compared.length === 1 ? "the one model" : `all ${grouped(compared.length)} models`;
+    const found = moved.length
+      ? `moved in ${grouped(moved.length)} of ${counted(compared.length, "model")} measured more than once, those that moved most first`
+      : `is the same in the first and the last measurement of ${all} measured more than once`;
     this.plot.replaceChildren();
-    this.lead.textContent = moved.length
-      ? `${title} moved in ${grouped(moved.length)} of ${counted(compared, "model")} measured more than once, those that moved most first. Choose a model to see its own history.`
-      : `${title} is the same in the first and the last measurement of ${compared === 1 ? "the one model" : `all ${grouped(compared)} models`} measured more than once. Choose a model to see its own history.`;
+    this.lead.textContent = `${this.metric.title} ${found}. Choose a model to see its own history.`;
     this.list.replaceChildren(...(moved.length ? [this.listing(moved)] : []));
   }
 
   /** A line over the moments of measurement; a model that failed leaves a gap. */
   line(row, history, points, width) {
     const measured = numbersOf(points);
-    if (!measured.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
-    const moments = history.at;
-    const across = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
+    if (!measured.length) {
+      this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
+      return;
+    }
+    const across = momentAxis(history.at, width);
     const up = leftAxisOf(measured.map(({ value }) => value), HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12, this.metric);
-    const digits = new Set(moments.map((moment) => moment.slice(0, 16))).size < moments.length ? 19 : 16; // seconds only where minutes are equal
-    const root = chart(width, HISTORY_HEIGHT, this.metric.title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, up);
-    const follows = ({ at }) => isNumber(points[at - 1]?.value);
-    const path = measured.map((point) => `${follows(point) ? "L" : "M"}${across(point.at).toFixed(1)},${up.at(point.value).toFixed(1)}`).join("");
     const written = pointWriter(this.metric, points);
-    const linesOf = (point) => [labelOf(row), `${moments[point.at]} UTC: ${written(point)}`, ...(point.at ? changedBetween(history, point.at - 1, point.at) : [])];
-    const dots = measured.map((point) => this.dot(across(point.at), up.at(point.value), linesOf(point)));
-    root.append(svg("path", { class: "line", d: path }), ...dots);
+    const dots = measured.map((point) => {
+      const changes = point.at ? changedBetween(history, point.at - 1, point.at) : [];
+      const lines = [labelOf(row), `${history.at[point.at]} UTC: ${written(point)}`, ...changes];
+      return this.dot(across.at(point.at), up.at(point.value), lines);
+    });
+    const root = chart(width, HISTORY_HEIGHT, this.metric.title, across, up);
+    root.append(svg("path", { class: "line", d: linePath(points, across, up) }), ...dots);
     this.plot.replaceChildren(root);
   }
 
@@ -143,7 +167,8 @@ class History {
     const lines = moved.slice(0, LISTED).map(({ row, history, first, last, share }) => {
       const written = pointWriter(this.metric, [first, last]);
       const changed = changedBetween(history, first.at, last.at).join("; ");
-      return [el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row)), written(first), written(last), inPercent(share), changed];
+      const name = el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row));
+      return [name, written(first), written(last), inPercent(share), changed];
     });
     if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
     return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);

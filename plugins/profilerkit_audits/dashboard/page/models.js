@@ -1,7 +1,9 @@
 // The models of an audit as rows, as dashboard/page_data.py has written them, and what they are called.
 
+/** The columns of page_data.py by their keys. */
 const texts = Object.fromEntries(Object.entries(data.columns).map(([key, values]) => [key, unpacked(values)]));
-texts.reason = texts.reason.map((reason, row) => [reason, texts.flags[row] && `not plausible: ${texts.flags[row]}`].filter(Boolean).join("; "));
+const flagOf = (row) => (texts.flags[row] ? `not plausible: ${texts.flags[row]}` : "");
+texts.reason = texts.reason.map((reason, row) => [reason, flagOf(row)].filter(Boolean).join("; "));
 const metrics = new Map(data.metrics.map((metric) => [metric.name, metric]));
 const placeOfId = new Map(data.ids.map((id, row) => [id, row]));
 
@@ -36,8 +38,9 @@ const SEARCHED = ["backend", "settings", "status", "failure", "reason", "model_t
 const hasValues = (values) => values.some((value) => value !== null && value !== "");
 
 function plainColumn([key, { small, rare, ...looks }]) {
-  const values = texts[key];
-  return { key, values, numeric: looks.scale !== undefined, shown: hasValues(values) && (narrow() ? Boolean(small) : !rare), ...looks };
+  const isRoom = narrow() ? Boolean(small) : !rare;
+  const shown = isRoom && hasValues(texts[key]);
+  return { ...looks, key, values: texts[key], numeric: looks.scale !== undefined, shown };
 }
 
 /** Whether a metric has the values of one before it in every row: then the table is narrower without it. */
@@ -48,10 +51,15 @@ function repeatsAnother({ name, values }) {
 
 function metricColumn(metric) {
   const isRoom = !narrow() || SMALL.includes(metric.name);
-  return { ...metric, key: metric.name, metric, numeric: true, shown: isRoom && hasValues(metric.values) && !repeatsAnother(metric) };
+  const shown = isRoom && hasValues(metric.values) && !repeatsAnother(metric);
+  return { ...metric, key: metric.name, metric, numeric: true, shown };
 }
 
-const columns = [...Object.entries(BEFORE).map(plainColumn), ...data.metrics.map(metricColumn), ...Object.entries(BEHIND).map(plainColumn)];
+const columns = [
+  ...Object.entries(BEFORE).map(plainColumn),
+  ...data.metrics.map(metricColumn),
+  ...Object.entries(BEHIND).map(plainColumn),
+];
 const models = new Rows({ names: texts.spec, columns, texts: SEARCHED.map((key) => texts[key]) });
 
 /** What all names begin with, up to a mark between words: on a small screen, and beside a point, it says nothing. */
@@ -71,15 +79,16 @@ const labelOf = (row) => (texts.differing[row] ? `${texts.spec[row]} (${texts.di
 
 /** The machine's versions that differ between two rows of a history, as `torch 2.12 to 2.13`. */
 function changedVersions(before, after) {
-  const [one, two] = [data.versions[before] ?? {}, data.versions[after] ?? {}];
-  const names = [...new Set([...Object.keys(one), ...Object.keys(two)])];
-  return names.filter((name) => one[name] !== two[name]).map((name) => `${name} ${one[name] ?? "absent"} to ${two[name] ?? "absent"}`);
+  const [old, recent] = [data.versions[before] ?? {}, data.versions[after] ?? {}];
+  const names = Object.keys({ ...old, ...recent }).filter((name) => old[name] !== recent[name]);
+  return names.map((name) => `${name} ${old[name] ?? "absent"} to ${recent[name] ?? "absent"}`);
 }
 
 /** The content of a cell that is no plain text. */
 function auditCell(column, row) {
   const text = shown(column, row);
-  if (column.key === "status") return text === "complete" ? [text, "type"] : [el("span", { class: `badge ${text}` }, text), ""];
+  if (column.key === "status" && text === "complete") return [text, "type"];
+  if (column.key === "status") return [el("span", { class: `badge ${text}` }, text), ""];
   if (column.key === "reason") return [text, texts.flags[row] ? "note flag" : "note"];
   return [text, column.numeric ? "" : "type"];
 }

@@ -4,22 +4,27 @@ const HEIGHT = 380;
 /** The models of a front that are listed below it, and the most points that have their names beside them. */
 const MOST_NAMED = 60;
 const MOST_LABELS = 60;
+/** The dots of so many points are kept free of names. */
+const MOST_AVOIDED = 500;
 /** With more points than this the dots are small. */
 const MANY = 2000;
 
-/** The points that no other one beats in one metric without being worse in the other, by the first metric. */
+/**
+ * The points that no other one beats in one metric without being worse in the other, by the first metric.
+ *
+ * From the best of the first metric on, a point is on the front if it is better in the second one than all before it,
+ * or equal to the last in both.
+ */
 function paretoFront(points, moreX, moreY) {
-  const [right, up] = [moreX ? -1 : 1, moreY ? -1 : 1];
-  const order = [...points].sort((one, two) => right * (one.x - two.x) || up * (one.y - two.y));
-  let best = Infinity;
-  let last = null;
-  return order.filter((point) => {
-    const equal = point.x === last?.x && point.y === last?.y; // neither beats the other
-    if (up * point.y >= best && !equal) return false;
-    best = up * point.y;
-    last = point;
-    return true;
-  });
+  const costX = (point) => (moreX ? -point.x : point.x);
+  const costY = (point) => (moreY ? -point.y : point.y);
+  const front = [];
+  for (const point of [...points].sort((one, two) => costX(one) - costX(two) || costY(one) - costY(two))) {
+    const last = front.at(-1);
+    const isEqual = last && point.x === last.x && point.y === last.y;
+    if (!last || isEqual || costY(point) < costY(last)) front.push(point);
+  }
+  return front;
 }
 
 class Scatter {
@@ -35,7 +40,7 @@ class Scatter {
     this.controls();
     redrawn(this.dots.place, () => this.draw());
     address.listeners.push((changed) => {
-      if (changed.some((name) => ["x", "y"].includes(name))) this.controls();
+      if (changed.includes("x") || changed.includes("y")) this.controls();
       if (changed.some((name) => ["q", "status", "x", "y"].includes(name))) this.draw();
     });
     chosen.listeners.push((row) => {
@@ -75,7 +80,9 @@ class Scatter {
 
   draw() {
     const [x, y] = [this.axis("x"), this.axis("y")];
-    const points = this.table.rows.map((row) => ({ row, x: x.values[row], y: y.values[row] })).filter((point) => isNumber(point.x) && isNumber(point.y));
+    const points = this.table.rows
+      .map((row) => ({ row, x: x.values[row], y: y.values[row] }))
+      .filter((point) => isNumber(point.x) && isNumber(point.y));
     this.best = paretoFront(points.filter(({ row }) => !texts.flags[row]), this.more("x"), this.more("y"));
     this.say(points, x, y);
     if (points.length) {
@@ -104,64 +111,110 @@ class Scatter {
 
   /** The front as stairs: between two of its models nothing is known to be possible. */
   steps() {
-    return this.best.map((point, at) => (at ? `H${point.across.toFixed(1)}V${point.up.toFixed(1)}` : `M${point.across.toFixed(1)},${point.up.toFixed(1)}`)).join("");
+    const parts = this.best.map(({ across, up }, index) =>
+      index ? `H${across.toFixed(1)}V${up.toFixed(1)}` : `M${across.toFixed(1)},${up.toFixed(1)}`,
+    );
+    return parts.join("");
   }
 
   /** The room that the line from a point of the front to the next one takes: across, then up or down. */
   stair(from, to) {
-    const [left, right, top, bottom] = [Math.min(from.across, to.across), Math.max(from.across, to.across), Math.min(from.up, to.up), Math.max(from.up, to.up)];
+    const [left, right] = [Math.min(from.across, to.across), Math.max(from.across, to.across)];
+    const [top, bottom] = [Math.min(from.up, to.up), Math.max(from.up, to.up)];
     return [
-      [left, from.up, right, from.up],
-      [to.across, top, to.across, bottom],
+      { left, right, top: from.up, bottom: from.up },
+      { left: to.across, right: to.across, top, bottom },
     ];
   }
 
-  /** Write names beside points, where there is room: that of the chosen one first, then those of the front. */
+  /** Write names beside points, where there is room. */
   name() {
     for (const node of this.dots.place.querySelectorAll(".point-name")) node.remove();
-    const { points } = this.dots;
-    const picked = points.filter(({ row }) => row === chosen.row);
-    const taken = points.slice(0, 500).map(({ across, up }) => [across - 5, up - 5, across + 5, up + 5]);
-    taken.push(...this.best.slice(1).flatMap((point, at) => this.stair(this.best[at], point)));
-    const named = [...new Set([...picked, ...this.best, ...(points.length <= MOST_LABELS ? points : [])])];
-    for (const point of named.slice(0, MOST_LABELS)) {
+    const taken = this.takenRooms();
+    for (const point of this.listNamed()) {
       const text = cut(pointName(point.row));
       const room = this.findRoom(point, textWidth(text, 11), taken);
       if (!room) continue;
       taken.push(room);
-      this.dots.root.append(svg("text", { class: "point-name", x: room[0], y: room[1] + 10 }, text));
+      this.dots.root.append(svg("text", { class: "point-name", x: room.left, y: room.top + 10 }, text));
     }
+  }
+
+  /** The points that get a name, if there is room: the chosen one first, then those of the front, then a few others. */
+  listNamed() {
+    const { points } = this.dots;
+    const picked = points.filter(({ row }) => row === chosen.row);
+    const others = points.length <= MOST_LABELS ? points : [];
+    return [...new Set([...picked, ...this.best, ...others])].slice(0, MOST_LABELS);
+  }
+
+  /** The rooms of dots and of the line of the front, on which no name is written. */
+  takenRooms() {
+    const roomOf = ({ across, up }) => ({ left: across - 5, right: across + 5, top: up - 5, bottom: up + 5 });
+    const stairs = this.best.slice(1).flatMap((point, index) => this.stair(this.best[index], point));
+    return [...this.dots.points.slice(0, MOST_AVOIDED).map(roomOf), ...stairs];
   }
 
   /** The first free room beside a point for a text: right, left, above, or below; undefined if there is none. */
   findRoom({ across, up }, wide, taken) {
-    const places = [[across + 9, up], [across - 9 - wide, up], [across - wide / 2, up - 13], [across - wide / 2, up + 13]];
-    const rooms = places.map(([left, middle]) => [left, middle - 6, left + wide, middle + 6]);
-    const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
-    return rooms.find((room) => room[0] > MARGIN.left && room[2] < this.dots.place.clientWidth && isFree(room));
+    const places = [
+      [across + 9, up],
+      [across - 9 - wide, up],
+      [across - wide / 2, up - 13],
+      [across - wide / 2, up + 13],
+    ];
+    const overlap = (one, two) => one.left < two.right && one.right > two.left && one.top < two.bottom && one.bottom > two.top;
+    return places
+      .map(([left, middle]) => ({ left, right: left + wide, top: middle - 6, bottom: middle + 6 }))
+      .filter(({ left, right }) => left > MARGIN.left && right < this.dots.place.clientWidth)
+      .find((room) => !taken.some((other) => overlap(room, other)));
   }
 
+  /** Write how many models are drawn, what the front is, and the legend and the list below. */
   say(points, x, y) {
-    const none = this.table.rows.length - points.length;
-    const bounds = points.filter(({ row }) => x.signed?.[row] || y.signed?.[row]).length;
-    const odd = points.filter(({ row }) => texts.flags[row]).length;
-    const parts = [`${counted(points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "higher" : "lower"} ${x.title}, ${this.more("y") ? "higher" : "lower"} ${y.title}.` : ""];
-    if (bounds) parts.push(`${counted(bounds, "model")} with a bound (≥, ≤ or ~) of one of them ${bounds === 1 ? "is" : "are"} drawn as if it were exact.`);
-    if (odd) parts.push(`${counted(odd, "hollow point")}: values that cannot be right are not on the front.`);
-    if (none) parts.push(`${counted(none, "model")} without a value of one of them ${none === 1 ? "is" : "are"} left out.`);
-    this.lead.textContent = parts.filter(Boolean).join(" ");
+    this.lead.textContent = [...this.describePoints(points, x, y)].join(" ");
     const met = new Set(points.map(({ row }) => texts.backend[row]));
-    this.legend.replaceChildren(legend(this.backends.map((backend, place) => [`c${place % 10}`, backend]).filter(([, backend]) => met.has(backend)), "Backends"));
-    const links = this.best.slice(0, MOST_NAMED).map(({ row }) => el("li", {}, el("button", { type: "button", class: "link", title: labelOf(row), onclick: () => chosen.choose(row) }, labelOf(row).slice(START.length) || labelOf(row))));
+    const colours = this.backends.map((backend, index) => [`c${index % 10}`, backend]);
+    this.legend.replaceChildren(legend(colours.filter(([, backend]) => met.has(backend)), "Backends"));
+    const links = this.best.slice(0, MOST_NAMED).map(({ row }) => el("li", {}, this.link(row)));
     if (this.best.length > MOST_NAMED) links.push(el("li", {}, `and ${this.best.length - MOST_NAMED} more`));
     this.front.replaceChildren(...links);
   }
 
+  link(row) {
+    const looks = { type: "button", class: "link", title: labelOf(row), onclick: () => chosen.choose(row) };
+    return el("button", looks, labelOf(row).slice(START.length) || labelOf(row));
+  }
+
+  *describePoints(points, x, y) {
+    yield `${counted(points.length, "model")} with both metrics.`;
+    if (this.best.length) {
+      const front = this.best.length === 1 ? "the one" : `the ${this.best.length}`;
+      const [sideX, sideY] = ["x", "y"].map((name) => (this.more(name) ? "higher" : "lower"));
+      yield `No other beats ${front} on the dashed front: ${sideX} ${x.title}, ${sideY} ${y.title}.`;
+    }
+    const bounds = points.filter(({ row }) => x.signed?.[row] || y.signed?.[row]).length;
+    const are = (count) => (count === 1 ? "is" : "are");
+    if (bounds) yield `${counted(bounds, "model")} with a bound (≥, ≤ or ~) of one of them ${are(bounds)} drawn as if it were exact.`;
+    const odd = points.filter(({ row }) => texts.flags[row]).length;
+    if (odd) yield `${counted(odd, "hollow point")}: values that cannot be right are not on the front.`;
+    const none = this.table.rows.length - points.length;
+    if (none) yield `${counted(none, "model")} without a value of one of them ${are(none)} left out.`;
+  }
+
+  /** What the tip of a point says. */
   lines(point) {
     const { row } = point;
-    const others = this.dots.points.filter((other) => other !== point && Math.hypot(other.across - point.across, other.up - point.up) < 3);
-    const hidden = others.length ? `${others.length} more here: ${others.slice(0, 3).map((other) => labelOf(other.row)).join(", ")}${others.length > 3 ? ", ..." : ""}` : "";
-    const odd = texts.flags[row] ? `not plausible: ${texts.flags[row]}` : "";
-    return [labelOf(row), ...["x", "y"].map((name) => `${this.axis(name).title}: ${shown(this.axis(name), row)}`), texts.backend[row], odd, hidden];
+    const values = ["x", "y"].map((name) => `${this.axis(name).title}: ${shown(this.axis(name), row)}`);
+    return [labelOf(row), ...values, texts.backend[row], flagOf(row), this.describeHidden(point)];
+  }
+
+  /** The models whose points lie on a point; empty without any. */
+  describeHidden(point) {
+    const isNear = (other) => Math.hypot(other.across - point.across, other.up - point.up) < 3;
+    const others = this.dots.points.filter((other) => other !== point && isNear(other));
+    if (!others.length) return "";
+    const names = others.slice(0, 3).map((other) => labelOf(other.row));
+    return `${others.length} more here: ${names.join(", ")}${others.length > 3 ? ", ..." : ""}`;
   }
 }
