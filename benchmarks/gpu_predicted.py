@@ -24,7 +24,8 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | 
     from profilerkit.devices import device
     from profilerkit.hooks.backends import backend_named
     from profilerkit_predict.prediction.calibrating import calibrate
-    from profilerkit_predict.prediction.calibration import Calibration, write_toml
+    from profilerkit_predict.prediction.calibration import Calibration
+    from profilerkit_predict.prediction.device_file import write_toml
 
     backend: Any = backend_named("torch")
     seconds, began = (4.0 if where.is_small else 75.0), time.monotonic()

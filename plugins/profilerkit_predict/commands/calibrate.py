@@ -55,7 +55,8 @@ def command(
     from profilerkit.process.files import write_text
 
     from ..prediction.calibrating import calibrate
-    from ..prediction.calibration import Calibration, write_toml
+    from ..prediction.calibration import Calibration
+    from ..prediction.device_file import write_toml
 
     try:
         measured = calibrate(

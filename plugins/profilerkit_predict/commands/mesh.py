@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -109,16 +110,12 @@ def command(
     MODEL is the function that builds the model: package.module:name or path/to/file.py:name. Give one of --fits,
     --execution-traces and --timeline; 'profilerkit profile MODEL --mesh' reports on one rank.
     """
-    arguments = {name: value for name, value in options.items() if value is not None}
-    of_timeline = [f"--{name.replace('_', '-')}" for name in _OF_TIMELINE if name in arguments]
     if [fits, folder, timeline].count(None) != 2:
         raise click.UsageError("give one of --fits, --execution-traces and --timeline")
     if fits is None and None in mesh.values():
         raise click.UsageError("a size of --mesh is left open with ?; that is for --fits")
-    if timeline is None and of_timeline:
-        raise click.UsageError(f"{of_timeline[0]} is for --timeline alone")
-    if timeline is not None and "on" not in arguments:
-        raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
+    arguments = {name: value for name, value in options.items() if value is not None}
+    _require_timeline_options(arguments, has_timeline=timeline is not None)
     arguments["mesh"] = mesh
     try:
         if fits is not None:
@@ -132,6 +129,15 @@ def command(
 
 
 command.params.extend([parallelize_option, rank_option, network_option, ranks_per_node_option])
+
+
+def _require_timeline_options(arguments: Mapping[str, Any], *, has_timeline: bool) -> None:
+    """Raise `click.UsageError` for a timeline without its device, and for options of a timeline without one."""
+    if has_timeline and "on" not in arguments:
+        raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
+    for name in _OF_TIMELINE:
+        if name in arguments and not has_timeline:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --timeline alone")
 
 
 def _find(model: str, fits: str, arguments: dict[str, Any]) -> None:

@@ -57,10 +57,10 @@ class ComputeRank(ProfilerFunction):
         """
         step: RankTrace = backend.step  # type: ignore[attr-defined]
         trace = training_trace
-        question = _OptimizerQuestion(backend, model, step, optimizer)
-        state = question.find_state()
+        kept = _RankOptimizer(backend, model, step, optimizer)
+        state = kept.find_state()
         memory = find_step_memory(trace, state, optimizer, backend)
-        peak, unknown_state = question.divide_peak(state)
+        peak, unknown_state = kept.divide_peak(state)
         missing = tuple(f"{name} ({format_count(calls, 'call')})" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
@@ -77,15 +77,16 @@ class ComputeRank(ProfilerFunction):
         }
 
 
-class _OptimizerQuestion(NamedTuple):
-    """Asks a backend how many bytes the optimizer of a rank keeps, for all of its weights or for some."""
+class _RankOptimizer(NamedTuple):
+    """The optimizer of a rank, and the bytes that it keeps as its backend tells them."""
 
     backend: Backend
     model: Any
     step: RankTrace
+    #: Its name or class; None if none was given.
     optimizer: Any
 
-    def find_bytes(self, *layers: LayerRecord) -> OptimizerBytes | str:
+    def _count_bytes(self, *layers: LayerRecord) -> OptimizerBytes | str:
         """Return the bytes for the weights of layers, or the reason why they are not known."""
         return find_optimizer_bytes(self.backend, self.model, replace(self.step.trace, layers=layers), self.optimizer)
 
@@ -93,8 +94,8 @@ class _OptimizerQuestion(NamedTuple):
         """Return the bytes for all weights of the rank, or for the partitions that the optimizer updates instead."""
         share = self.step.optimizer_share
         if share is None or self.optimizer is None:
-            return self.find_bytes(*self.step.trace.layers)
-        state = self.find_bytes(LayerRecord("", "partitions", 0, share.weights))
+            return self._count_bytes(*self.step.trace.layers)
+        state = self._count_bytes(LayerRecord("", "partitions", 0, share.weights))
         if isinstance(state, str):
             return state
         return state._replace(state=state.state + share.copy_bytes, update=state.update + share.update_bytes)
@@ -121,7 +122,7 @@ class _OptimizerQuestion(NamedTuple):
             weights = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
             look = tuple((weight.shape, weight.count, weight.dtype, weight.trainable) for weight in weights)
             if look not in by_look:
-                by_look[look] = self.find_bytes(LayerRecord("", layer.type, 0, weights))
+                by_look[look] = self._count_bytes(LayerRecord("", layer.type, 0, weights))
             state = by_look[look]
             if isinstance(state, OptimizerBytes) and state.state:
                 states[layer.path] = state.state

@@ -135,7 +135,7 @@ def predict_step_timeline(
 def _find_seconds(tasks: Sequence[Task], work: Prediction, links: Links, dtype: str | None) -> list[float]:
     """Return the seconds of each task; tasks of work share the seconds of all work, in proportion to their bounds."""
     bounds = [_find_bound(task, work.device, dtype) if task.operators else 0.0 for task in tasks]
-    scale = work.seconds / (sum(bounds) or 1.0)  # without any work there is nothing to scale
+    scale = work.seconds / sum(bounds) if any(bounds) else 0.0
     return [
         bound * scale if task.collective is None else links.find_seconds(task.collective)
         for task, bound in zip(tasks, bounds, strict=True)
@@ -156,12 +156,10 @@ def schedule(tasks: Sequence[Task], seconds: Sequence[float]) -> list[Slice]:
     slices = []
     for task, takes in zip(tasks, seconds, strict=True):
         lane = "work" if task.collective is None else "collectives"
-        start = free[lane]
-        latest = max(task.after, key=ends.__getitem__, default=None)  # of the tasks that it waits for, the last to end
-        if latest is not None and ends[latest] > start:
-            if lane == "work":
-                slices.append(Slice("waiting", tasks[latest], start, ends[latest] - start))
-            start = ends[latest]
+        latest = max(task.after, key=lambda number: ends[number], default=None)  # of the tasks that it waits for
+        start = free[lane] if latest is None else max(free[lane], ends[latest])
+        if lane == "work" and latest is not None and start > free["work"]:
+            slices.append(Slice("waiting", tasks[latest], free["work"], start - free["work"]))
         slices.append(Slice(lane, task, start, takes))
         free[lane] = start + takes
         ends.append(free[lane])

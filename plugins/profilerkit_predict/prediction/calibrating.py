@@ -1,6 +1,6 @@
 """Calibrates a device of this machine: has operators, the host and networks measured, and makes the device of all that.
 
-`measuring` does the timing; the file of the device is written by `calibration`.
+`measuring` does the timing; `device_file` writes the file of the device.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""A calibration: the measurements of a machine, their form as plain values, and the file of a calibrated device."""
+"""A calibration: the measurements of a machine, and their form as plain values."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
-from profilerkit.devices.info import DeviceInfo, Figure
+from profilerkit.devices.info import DeviceInfo
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, DeviceFileError
 from profilerkit.trace.dtypes import element_bytes
@@ -191,58 +190,3 @@ def _read_table(content: Mapping[str, Any]) -> EfficiencyTable:
     """Return a table from its content in a file, with points as `_write_point` writes them."""
     points = tuple(Point(tuple(row[:-4]), *row[-4:]) for row in content["points"])
     return EfficiencyTable(str(content["kind"]), str(content["dtype"]), points)
-
-
-# The file of a device -------------------------------------------------------------------------------------------------
-
-
-def write_toml(device: DeviceInfo) -> str:
-    """Return the TOML file of a calibrated device; raises `ArgumentError` for one without a calibration."""
-    content = device.calibration
-    if content is None:
-        raise ArgumentError(f"the device {device.name} has no calibration to write")
-    lines = _write_values({name: getattr(device, name) for name in ("name", "title", "kind", "tier")})
-    lines.append(f"aliases = [{', '.join(map(_quote, device.aliases))}]")
-    lines += [f"{name} = {_write_figure(figure)}" for name, figure in device.figures.items()]
-    lines += ["", "[dense_peaks]", *(f"{dtype} = {_write_figure(peak)}" for dtype, peak in device.dense_peaks.items())]
-    lines += ["", "[facts]", *(f"{_quote(name)} = {_quote(fact)}" for name, fact in device.facts.items())]
-    return "\n".join([*lines, *_list_lines(content)]) + "\n"
-
-
-def _list_lines(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a calibration, of which `write_content` made the content."""
-    yield from (
-        "",
-        "[calibration]",
-        *_write_values({name: content[name] for name in ("format", "backend", "dispatch")}),
-    )
-    for name in ("host", "compiled"):
-        if name in content:
-            yield from ("", f"[calibration.{name}]", *_write_values(content[name]))
-    for network in content["networks"]:
-        yield from ("", "[[calibration.networks]]", *_write_values(network))
-    for table in content["tables"]:
-        yield from ("", "[[calibration.tables]]", *_write_values({name: table[name] for name in ("kind", "dtype")}))
-        yield "# each: the sizes, FLOPs or bytes, seconds, spread of the repetitions, seconds of the host"
-        rows = (", ".join(f"{number:.6g}" for number in point) for point in table["points"])
-        yield from ("points = [", *(f"    [{row}]," for row in rows), "]")
-
-
-def _write_values(values: Mapping[str, Any]) -> list[str]:
-    """Return a line for each text or number."""
-    return [f"{name} = {_quote(value) if isinstance(value, str) else repr(value)}" for name, value in values.items()]
-
-
-def _write_figure(figure: Figure) -> str:
-    """Return a figure as an inline table."""
-    parts = [f"value = {figure.value!r}", f"source = {_quote(figure.source)}"]
-    if figure.note:
-        parts.append(f"note = {_quote(figure.note)}")
-    if figure.spread is not None:
-        parts.append(f"spread = {figure.spread:.4g}")
-    return f"{{ {', '.join(parts)} }}"
-
-
-def _quote(text: str) -> str:
-    """Return a basic string of TOML, which is one of JSON; but TOML allows no raw delete character."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

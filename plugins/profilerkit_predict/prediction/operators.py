@@ -10,6 +10,25 @@ from typing import NamedTuple
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import OpRecord
 
+
+def plain_name(operator: str) -> str:
+    """Return an operator's name without its namespace and overload, in small letters.
+
+    >>> plain_name("aten.conv2d.default"), plain_name("aten::mm"), plain_name("Conv"), plain_name("com.microsoft::Gelu")
+    ('conv2d', 'mm', 'conv', 'gelu')
+    """
+    _, separator, name = operator.rpartition("::")
+    parts = name.split(".")
+    return (parts[1] if len(parts) > 1 and not separator else parts[0]).lower()
+
+
+def _find_first(patterns: Mapping[str, str], name: str) -> str:
+    """Return the first kind or family whose pattern is in a name; the last one has a pattern that is in all."""
+    return next(kind for kind, pattern in patterns.items() if re.search(pattern, name))
+
+
+# Products -------------------------------------------------------------------------------------------------------------
+
 #: The kinds of products by the patterns of their names; the first that matches counts.
 _KINDS = {
     "convolution gradient": r"conv\w*backward|conv\w*gradient|conv2dbackprop|backprop(input|filter)",
@@ -27,80 +46,6 @@ _DEPTHWISE_DEPTHS = frozenset({9, 25, 49})
 #: The depths of their gradients, by the image and by the kernel: twice as great.
 _DEPTHWISE_GRADIENT_DEPTHS = frozenset({18, 50, 98})
 
-#: The families of traffic by the patterns of their names; the first that matches counts.
-_FAMILIES = {
-    "average pooling": r"avg_?pool|average_?pool|mean_?pool",
-    "upsampling": r"upsample|interpolate|resize",
-    "pooling": r"pool",
-    "softmax": r"softmax|logsumexp",
-    "batch statistics": r"native_batch_norm$",
-    "batch normalization": r"batch_?norm|instance_?norm",
-    "normalization": r"norm",
-    "random": r"dropout|bernoulli|rand|multinomial",
-    "activation": r"gelu|silu|swish|sigmoid|tanh|exp|log|pow|sin|cos|erf|softplus|mish|elu|sqrt|rsqrt|div",
-    "reduction": r"sum|mean|max|min|argmax|argmin|topk|sort|cumsum|var|std|any|all\b",
-    "gather": r"embedding|index|gather|take|scatter|select_backward|slice_backward",
-    "movement": r"clone|contiguous|copy|cat|stack|pad|reshape|repeat|roll|flip|fill|zeros|ones|full|arange|transpose",
-    "element-wise": r"",
-}
-#: Averages of so many elements are reductions: the averages of whole images.
-_MANY = 32
-#: The families whose gradients have tables of their own, as "pooling gradient".
-_WITH_GRADIENTS = frozenset(
-    ("average pooling", "upsampling", "pooling", "softmax", "batch normalization", "normalization", "activation")
-)
-#: ReLU and relu6 compute no exponential, though "elu" is in their names; the gradients of sigmoid and tanh use the
-#: outputs of sigmoid and tanh, and no exponential either. The greater of two tensors is no reduction.
-_ELEMENTWISE = re.compile(
-    r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp|(sigmoid|tanh)_(backward|grad)|maximum|minimum|logical"
-)
-#: Operators that move no byte: views, and tensors without values.
-_FREE = re.compile(
-    r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
-    r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|lift_fresh|scalar_tensor"
-)
-#: The kind or family that replaces an unmeasured one; a replacement may have a replacement too.
-_STAND_IN: Mapping[str, str] = {
-    **dict.fromkeys(("convolution", "recurrent", "batched product"), "product"),
-    "attention": "batched product",
-    **dict.fromkeys(("depthwise convolution", "convolution gradient"), "convolution"),
-    "depthwise convolution gradient": "convolution gradient",
-    **dict.fromkeys(("recurrent gradient", "stepwise recurrent"), "recurrent"),
-    "stepwise recurrent gradient": "recurrent gradient",
-    **dict.fromkeys(("activation", "reduction", "movement"), "element-wise"),
-    "gather": "movement",
-    **dict.fromkeys(("normalization", "random", "activation gradient"), "activation"),
-    **dict.fromkeys(("pooling", "batch normalization", "softmax", "normalization gradient"), "normalization"),
-    **dict.fromkeys(("average pooling", "upsampling", "pooling gradient"), "pooling"),
-    "average pooling gradient": "average pooling",
-    "upsampling gradient": "upsampling",
-    **dict.fromkeys(("batch statistics", "batch normalization gradient"), "batch normalization"),
-    "softmax gradient": "softmax",
-}
-
-
-def list_stand_ins(kind: str) -> Iterator[str]:
-    """Yield a kind or family, and its replacements if it was not measured, the nearest first.
-
-    >>> list(list_stand_ins("attention"))
-    ['attention', 'batched product', 'product']
-    """
-    name: str | None = kind
-    while name is not None:
-        yield name
-        name = _STAND_IN.get(name)
-
-
-def plain_name(operator: str) -> str:
-    """Return an operator's name without its namespace and overload, in small letters.
-
-    >>> plain_name("aten.conv2d.default"), plain_name("aten::mm"), plain_name("Conv"), plain_name("com.microsoft::Gelu")
-    ('conv2d', 'mm', 'conv', 'gelu')
-    """
-    _, separator, name = operator.rpartition("::")
-    parts = name.split(".")
-    return (parts[1] if len(parts) > 1 and not separator else parts[0]).lower()
-
 
 def find_kind(operator: OpRecord) -> str:
     """Return the kind of a product."""
@@ -110,27 +55,6 @@ def find_kind(operator: OpRecord) -> str:
     if kind == "convolution gradient" and find_sizes(operator).depth in _DEPTHWISE_GRADIENT_DEPTHS:
         return "depthwise convolution gradient"
     return kind
-
-
-def find_family(operator: OpRecord) -> str:
-    """Return the family of an operator without products."""
-    name = plain_name(operator.operator)
-    if _ELEMENTWISE.search(name):
-        return "element-wise"
-    family = _find_first(_FAMILIES, name)
-    if family == "average pooling" and operator.bytes_read >= _MANY * operator.bytes_written:
-        return "reduction"
-    return f"{family} gradient" if family in _WITH_GRADIENTS and "backward" in name else family
-
-
-def _find_first(patterns: Mapping[str, str], name: str) -> str:
-    """Return the first kind or family whose pattern is in a name; the last one has a pattern that is in all."""
-    return next(kind for kind, pattern in patterns.items() if re.search(pattern, name))
-
-
-def is_free(operator: OpRecord) -> bool:
-    """Return whether an operator moves no bytes: a view, or a tensor without values."""
-    return not operator.macs and _FREE.fullmatch(plain_name(operator.operator)) is not None
 
 
 class ProductSizes(NamedTuple):
@@ -169,6 +93,96 @@ def find_sizes(operator: OpRecord) -> ProductSizes:
         batch, rows = math.prod(shape[:-2]), shape[-2]
     return ProductSizes(batch, rows, columns, depth)
 
+
+# Operators without products -------------------------------------------------------------------------------------------
+
+#: The families of traffic by the patterns of their names; the first that matches counts.
+_FAMILIES = {
+    "average pooling": r"avg_?pool|average_?pool|mean_?pool",
+    "upsampling": r"upsample|interpolate|resize",
+    "pooling": r"pool",
+    "softmax": r"softmax|logsumexp",
+    "batch statistics": r"native_batch_norm$",
+    "batch normalization": r"batch_?norm|instance_?norm",
+    "normalization": r"norm",
+    "random": r"dropout|bernoulli|rand|multinomial",
+    "activation": r"gelu|silu|swish|sigmoid|tanh|exp|log|pow|sin|cos|erf|softplus|mish|elu|sqrt|rsqrt|div",
+    "reduction": r"sum|mean|max|min|argmax|argmin|topk|sort|cumsum|var|std|any|all\b",
+    "gather": r"embedding|index|gather|take|scatter|select_backward|slice_backward",
+    "movement": r"clone|contiguous|copy|cat|stack|pad|reshape|repeat|roll|flip|fill|zeros|ones|full|arange|transpose",
+    "element-wise": r"",
+}
+#: Averages of so many elements are reductions: the averages of whole images.
+_MANY = 32
+#: The families whose gradients have tables of their own, as "pooling gradient".
+_WITH_GRADIENTS = frozenset(
+    ("average pooling", "upsampling", "pooling", "softmax", "batch normalization", "normalization", "activation")
+)
+#: ReLU and relu6 compute no exponential, though "elu" is in their names; the gradients of sigmoid and tanh use the
+#: outputs of sigmoid and tanh, and no exponential either. The greater of two tensors is no reduction.
+_ELEMENTWISE = re.compile(
+    r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp|(sigmoid|tanh)_(backward|grad)|maximum|minimum|logical"
+)
+
+
+def find_family(operator: OpRecord) -> str:
+    """Return the family of an operator without products."""
+    name = plain_name(operator.operator)
+    if _ELEMENTWISE.search(name):
+        return "element-wise"
+    family = _find_first(_FAMILIES, name)
+    if family == "average pooling" and operator.bytes_read >= _MANY * operator.bytes_written:
+        return "reduction"
+    return f"{family} gradient" if family in _WITH_GRADIENTS and "backward" in name else family
+
+
+#: Operators that move no byte: views, and tensors without values.
+_FREE = re.compile(
+    r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
+    r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|lift_fresh|scalar_tensor"
+)
+
+
+def is_free(operator: OpRecord) -> bool:
+    """Return whether an operator moves no bytes: a view, or a tensor without values."""
+    return not operator.macs and _FREE.fullmatch(plain_name(operator.operator)) is not None
+
+
+# What stands in for a kind or family that was not measured ------------------------------------------------------------
+
+#: The kind or family that replaces an unmeasured one; a replacement may have a replacement too.
+_STAND_IN: Mapping[str, str] = {
+    **dict.fromkeys(("convolution", "recurrent", "batched product"), "product"),
+    "attention": "batched product",
+    **dict.fromkeys(("depthwise convolution", "convolution gradient"), "convolution"),
+    "depthwise convolution gradient": "convolution gradient",
+    **dict.fromkeys(("recurrent gradient", "stepwise recurrent"), "recurrent"),
+    "stepwise recurrent gradient": "recurrent gradient",
+    **dict.fromkeys(("activation", "reduction", "movement"), "element-wise"),
+    "gather": "movement",
+    **dict.fromkeys(("normalization", "random", "activation gradient"), "activation"),
+    **dict.fromkeys(("pooling", "batch normalization", "softmax", "normalization gradient"), "normalization"),
+    **dict.fromkeys(("average pooling", "upsampling", "pooling gradient"), "pooling"),
+    "average pooling gradient": "average pooling",
+    "upsampling gradient": "upsampling",
+    **dict.fromkeys(("batch statistics", "batch normalization gradient"), "batch normalization"),
+    "softmax gradient": "softmax",
+}
+
+
+def list_stand_ins(kind: str) -> Iterator[str]:
+    """Yield a kind or family, and its replacements if it was not measured, the nearest first.
+
+    >>> list(list_stand_ins("attention"))
+    ['attention', 'batched product', 'product']
+    """
+    name: str | None = kind
+    while name is not None:
+        yield name
+        name = _STAND_IN.get(name)
+
+
+# Bytes ----------------------------------------------------------------------------------------------------------------
 
 #: Products of each row with one of several matrices, as in experts. Which matrices are read depends on values.
 _GROUPED = re.compile(r"grouped_?mm|grouped_?gemm|ragged_?dot|gather_?mm|mixtureofexperts|\bq?moe\b")

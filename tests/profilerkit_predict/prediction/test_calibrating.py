@@ -21,7 +21,7 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpReco
 from profilerkit_predict.commands.calibrate import _describe_networks
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit_predict.prediction.calibrating import _find_peaks, _list_left_out, calibrate
-from profilerkit_predict.prediction.calibration import write_content, write_toml
+from profilerkit_predict.prediction.calibration import write_content
 from profilerkit_predict.prediction.cases import (
     CalibrationCase,
     CalibrationNetwork,
@@ -29,6 +29,7 @@ from profilerkit_predict.prediction.cases import (
     HostSeconds,
     OperatorCall,
 )
+from profilerkit_predict.prediction.device_file import write_toml
 from profilerkit_predict.prediction.measuring import choose_clock, measure_networks, measure_tables
 from profilerkit_predict.prediction.operators import (
     count_moved_bytes,
