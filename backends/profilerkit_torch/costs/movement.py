@@ -30,11 +30,11 @@ register_free(
 register_free(
     "aten",
     """
-    cat _chunk_cat concat stack _stack hstack vstack repeat repeat_interleave tile roll flip rot90 constant_pad_nd pad
-    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
-    pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle im2col unsafe_split unsafe_split_with_sizes
-    split_copy split_with_sizes_copy unbind_copy narrow_copy block_diag diag_embed diagonal_copy complex
-    _pack_padded_sequence
+    cat _chunk_cat concat stack _stack hstack vstack repeat repeat_interleave.Tensor repeat_interleave.Tensor_out
+    tile roll flip rot90 constant_pad_nd pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+    replication_pad2d replication_pad3d pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle im2col
+    unsafe_split unsafe_split_with_sizes split_copy split_with_sizes_copy unbind_copy narrow_copy block_diag
+    diag_embed diagonal_copy complex _pack_padded_sequence
     """,
 )
 

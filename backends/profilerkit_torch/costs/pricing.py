@@ -172,7 +172,7 @@ def _find_kind(func: Any, version: object) -> Kind:
         return Kind.VIEW
     if find_formula(func) is not None:
         return Kind.FORMULA
-    if is_free(schema.name):
+    if is_free(func):
         return Kind.FREE
     if _answers_question(func) or _returns_views(schema):
         return Kind.VIEW

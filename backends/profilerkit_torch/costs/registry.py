@@ -186,13 +186,17 @@ def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args:
 
 
 def register_free(space: str, names: str) -> None:
-    """Declare that operators of a namespace, named in a text, only move or choose data and do no arithmetic."""
+    """Declare that operators of a namespace, named in a text, only move or choose data and do no arithmetic.
+
+    A name may have an overload, ``repeat_interleave.Tensor``, where others are made of other operators.
+    """
     _free.update(f"{space}::{name}" for name in names.split())
 
 
-def is_free(name: str) -> bool:
-    """Return whether an operator of that name is declared to do no arithmetic."""
-    return name in _free
+def is_free(func: Any) -> bool:
+    """Return whether an operator is declared to do no arithmetic, or all of its overloads are."""
+    schema = read_schema(func)
+    return schema.name in _free or f"{schema.name}.{schema.overload_name}" in _free
 
 
 def find_formula(func: Any) -> Formula | None:

@@ -17,7 +17,8 @@ from ..compat.modules import read_buffers, read_parameters
 from .attributes import list_further_attributes, list_reachable
 from .keras_layers import holds_keras, is_unbuilt, list_compiled_tensors, list_written_values
 from .modules import list_direct_tensors, list_layers, list_modules, list_named_parameters, list_parameters
-from .tensors import has_unsized, list_aliases, list_data_aliases
+from .storages import list_aliases, list_data_aliases
+from .tensors import has_unsized
 
 __all__ = ["Inventory", "is_lazy"]
 

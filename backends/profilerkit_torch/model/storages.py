@@ -1,22 +1,27 @@
-"""What a tensor is stored in: its memory, and the bytes and parts of packed, sparse and wrapped tensors."""
+"""What a tensor is stored in: memory, other tensors over it, and the bytes and parts of packed and sparse ones."""
 
 from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
 from ..compat.tensors import FLOAT4, find_dtype, find_storage, storage_address
-from .tensors import PLAIN_TYPES
+from .tensors import PLAIN_TYPES, list_with_values
 
 __all__ = [
+    "COMPRESSED",
     "count_numbers",
     "count_stored_bytes",
     "has_storage",
     "identify_elements",
+    "list_aliases",
+    "list_data_aliases",
     "list_parts",
     "read_bytes",
     "read_form",
@@ -40,6 +45,8 @@ _SPARSE_PARTS: dict[torch.layout, tuple[str, ...]] = {
     torch.sparse_csc: _BY_COLUMN,
     torch.sparse_bsc: _BY_COLUMN,
 }
+#: The layouts of sparse tensors whose parts torch resizes, also those of another tensor over the same data.
+COMPRESSED = frozenset(_SPARSE_PARTS) - {torch.sparse_coo}
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
@@ -140,3 +147,38 @@ def count_stored_bytes(tensor: torch.Tensor) -> int:
 def list_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
     """Return the tensors that a sparse tensor is stored as; none for any other."""
     return [getattr(tensor, name)() for name in _SPARSE_PARTS.get(tensor.layout, ())]
+
+
+# Other tensors over the same data -------------------------------------------------------------------------------------
+
+
+def list_aliases(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the tensors with values, each with another one over the same data, which it keeps from being freed."""
+    return [
+        (tensor, _join_parts(tensor) if tensor.layout in COMPRESSED else tensor.data)
+        for tensor in list_with_values(tensors)
+    ]
+
+
+def _join_parts(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a sparse tensor over the same data, whose parts keep their sizes."""
+    ends, places, values = list_parts(tensor.detach())
+    size, layout = tensor.shape, tensor.layout
+    return torch.sparse_compressed_tensor(ends, places, values, size, layout=layout, check_invariants=False)
+
+
+def list_data_aliases(
+    aliases: Iterable[tuple[torch.Tensor, torch.Tensor]],
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the aliases that may become the data of their tensor again, as those of all plain tensors may."""
+    return [pair for pair in aliases if type(pair[0]) in PLAIN_TYPES or _may_be_data(*pair)]
+
+
+def _may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+    """Return whether an alias is a plain tensor of the same device, dtype and layout, which may be put back.
+
+    Any other alias (a fake tensor, a tensor on the meta device) would destroy the values.
+    """
+    if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
+        return False
+    return alias.device == tensor.device and alias.dtype is tensor.dtype and alias.layout is tensor.layout

@@ -1,4 +1,4 @@
-"""Classes of tensors, and tensors with values, with a graph, or over the same data."""
+"""Classes of tensors, and tensors with values, with a graph, or that are views."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ __all__ = [
     "has_unsized",
     "have_graphs",
     "is_wrapper_class",
-    "list_aliases",
-    "list_data_aliases",
     "list_with_values",
     "list_wrapped",
     "view_like",
@@ -39,11 +37,6 @@ _FUNCTIONS: tuple[Any, ...] = (
 def list_with_values(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Return the tensors with values that could be kept: not on the meta device, not lazy."""
     return [tensor for tensor in tensors if not (tensor.is_meta or isinstance(tensor, UninitializedTensorMixin))]
-
-
-def list_aliases(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return the tensors with values, each with another one over the same data, which it keeps from being freed."""
-    return [(tensor, tensor.data) for tensor in list_with_values(tensors)]
 
 
 def has_unsized(tensors: Iterable[torch.Tensor]) -> bool:
@@ -89,23 +82,6 @@ def list_wrapped(tensor: torch.Tensor) -> list[torch.Tensor]:
     names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
     parts = [getattr(tensor, name) for name in names]
     return [inner for part in parts for inner in list_wrapped(part) or [part]]
-
-
-def list_data_aliases(
-    aliases: Iterable[tuple[torch.Tensor, torch.Tensor]],
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return the aliases that may become the data of their tensor again, as those of all plain tensors may."""
-    return [pair for pair in aliases if type(pair[0]) in PLAIN_TYPES or _may_be_data(*pair)]
-
-
-def _may_be_data(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
-    """Return whether an alias is a plain tensor of the same device, dtype and layout, which may be put back.
-
-    Any other alias (a fake tensor, a tensor on the meta device) would destroy the values.
-    """
-    if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
-        return False
-    return alias.device == tensor.device and alias.dtype is tensor.dtype and alias.layout is tensor.layout
 
 
 def view_like(tensor: torch.Tensor, original: torch.Tensor) -> torch.Tensor:

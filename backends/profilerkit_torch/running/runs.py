@@ -20,7 +20,8 @@ from profilerkit.errors import ModelFailedError
 from ..model.inventory import Inventory
 from ..model.keras_layers import adapt_to_keras
 from ..model.modules import set_inference_flags
-from ..model.tensors import has_graph, list_aliases
+from ..model.storages import list_aliases
+from ..model.tensors import has_graph
 from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch.backends import cuda
@@ -72,28 +71,28 @@ def _make_lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 def count_spelled_out_bytes(
     device: torch.device | None,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
     mask: torch.Tensor | None,
-    dropout: float = 0.0,
-    is_causal: bool = False,
+    dropout: float,
     *,
-    enable_gqa: bool = False,
-    **options: Any,
+    is_causal: bool,
+    is_grouped: bool,
 ) -> int:
-    """Return the bytes alive at the peak of attention beyond its output, without gradients; 0 if there is a kernel."""
-    tensors = (query, key, value)
+    """Return the bytes alive at the peak of attention beyond its output, without gradients; 0 if there is a kernel.
+
+    ``tensors`` are query, key and value.
+    """
     if device is None or device.type not in ("cpu", "cuda", "meta") or any(tensor.is_nested for tensor in tensors):
         return 0
-    if choose_kernel(device, tensors, mask, dropout, is_causal=is_causal, is_grouped=enable_gqa) != _SPELLED_OUT:
+    if choose_kernel(device, tensors, mask, dropout, is_causal=is_causal, is_grouped=is_grouped) != _SPELLED_OUT:
         return 0
-    batch = query.shape[:-2] if enable_gqa else torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    query, key, value = tensors
+    batch = query.shape[:-2] if is_grouped else torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     rows = batch.numel() * query.shape[-2]
     scores, outputs = rows * key.shape[-2], rows * value.shape[-1]
     # Keys and values that are repeated for groups of heads have these together.
-    copied = [0 if _has_one_batch(tensor) else tensor.numel() for tensor in tensors[: 1 if enable_gqa else 3]]
-    kept = query.numel() + _count_copies(tensors, batch.numel(), is_causal=is_causal, is_grouped=enable_gqa)
+    copied = [0 if _has_one_batch(tensor) else tensor.numel() for tensor in tensors[: 1 if is_grouped else 3]]
+    kept = query.numel() + _count_copies(tensors, batch.numel(), is_causal=is_causal, is_grouped=is_grouped)
     itemsize = 4 if query.dtype in _NARROW else query.element_size()
     product = itemsize * (key.numel() + sum(copied[:2]) + scores)
     # The scores, their softmax, whether each is minus infinity, whether all of a row are, and minus infinity.

@@ -29,8 +29,8 @@ __all__ = [
 
 #: Tags of operators whose results have a shape, or are numbers, that depend on values.
 _BY_VALUES = frozenset((find_tag("dynamic_output_shape"), find_tag("data_dependent_output")))
-#: They read values, though their tags do not say so.
-_READERS = (find_operator("aten.is_nonzero.default"), find_operator("aten.repeat_interleave.self_Tensor"))
+#: It reads a value, though its tags do not say so.
+_IS_NONZERO = find_operator("aten.is_nonzero.default")
 _MAYBE_ALIASING = find_tag("maybe_aliasing_or_mutating")
 #: The operator that `torch.tensor` ends with; its schema declares a view.
 LIFT = find_operator("aten.lift_fresh.default")
@@ -46,7 +46,7 @@ _SEEDED = find_tag("nondeterministic_seeded")
 @cache
 def depends_on_values(func: Any) -> bool:
     """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
-    return func in _READERS or not _BY_VALUES.isdisjoint(func.tags)
+    return func is _IS_NONZERO or not _BY_VALUES.isdisjoint(func.tags)
 
 
 class ValueNature(NamedTuple):

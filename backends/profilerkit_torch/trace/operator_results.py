@@ -20,13 +20,12 @@ from .operator_facts import OperatorCall, depends_on_values, tensors_in
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["add_size", "make_result"]
+__all__ = ["make_result"]
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
 _INDEX = find_operator("aten.index.Tensor")
 _MASKED_SELECT = find_operator("aten.masked_select.default")
-_REPEAT = find_operator("aten.repeat_interleave.self_Tensor")
 _TO_COPY = find_operator("aten._to_copy.default")
 
 
@@ -135,19 +134,6 @@ def _move_to_cpu(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> t
     return None if values is None else func(values, **kwargs)
 
 
-def add_size(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
-    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if it is known."""
-    if func is not _REPEAT or kwargs.get("output_size") is not None:
-        return kwargs
-    repeats = knowledge.find(args[1])
-    if repeats is None:
-        return kwargs
-    repeated = args[0]
-    dim = args[2] if len(args) > 2 else kwargs.get("dim")
-    length = repeated.numel() if dim is None else repeated.shape[dim]
-    return {**kwargs, "output_size": knowledge.run(_sum_expanded, (repeats, (length,)), {})}
-
-
 def _is_mask(index: Any) -> bool:
     return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
 
@@ -157,5 +143,5 @@ def _find_positions(mask: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _sum_expanded(mask: torch.Tensor, shape: Sequence[int]) -> int:
-    """Return the sum of a mask, or of numbers of repetitions, that is expanded to a shape."""
+    """Return the sum of a mask that is expanded to a shape."""
     return int(mask.expand(shape).sum())

@@ -31,7 +31,7 @@ from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
 from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import OperatorCall, is_error_of_stand_ins, is_question_of_dtype, tensors_among, tensors_in
-from .operator_results import add_size, make_result
+from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
@@ -226,9 +226,8 @@ class Recorder(WatchingMode, PassRecord):
         func, args, kwargs = call
         if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
             return NotImplemented
-        named = add_size(self.values, func, args, kwargs) if self.stands_in else kwargs
         with self:
-            return take_apart(func, args, named)
+            return take_apart(func, args, kwargs)
 
     # Views ------------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ _FLOAT32_BYTES = 4
 _FEWEST_ROWS, _MOST_ROWS = 16, 256
 
 
-def count_row_sum_bytes(device: torch.device, x: torch.Tensor) -> int:
+def count_row_sum_bytes(device: torch.device | None, x: torch.Tensor) -> int:
     """Return the bytes of the buffer in which a CUDA device puts the sum over all dimensions but the last together."""
     columns = x.shape[-1]
     return count_reduction_bytes(x.numel() // max(1, columns), columns, *_count_processors(device))
@@ -35,7 +35,7 @@ def is_sum_over_rows(x: torch.Tensor, dimensions: Sequence[int] | None = None) -
     return x.is_contiguous() and x.dtype in (torch.float32, torch.float16, torch.bfloat16)
 
 
-def _count_processors(device: torch.device) -> tuple[int, int]:
+def _count_processors(device: torch.device | None) -> tuple[int, int]:
     """Return a device's multiprocessors, and the threads of each."""
     properties: Any = torch.cuda.get_device_properties(device)
     return properties.multi_processor_count, properties.max_threads_per_multi_processor

@@ -19,8 +19,8 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distin
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
-from ..model.storages import count_stored_bytes, storage_key
-from ..model.tensors import PLAIN_TYPES, list_aliases, list_with_values
+from ..model.storages import count_stored_bytes, list_aliases, storage_key
+from ..model.tensors import PLAIN_TYPES, list_with_values
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve, substitute

@@ -14,7 +14,8 @@ from profilerkit.process.restoring import Step, call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import list_reachable
-from ..model.tensors import has_graph, list_aliases, list_data_aliases, view_like
+from ..model.storages import list_aliases, list_data_aliases
+from ..model.tensors import has_graph, view_like
 from .snapshots import note_slots, note_states
 from .tensor_marks import note_marks
 from .tensor_state import note_tensors

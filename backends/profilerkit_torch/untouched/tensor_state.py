@@ -14,7 +14,7 @@ from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.autograd import set_version
 from ..compat.tensors import count_writes, is_view
-from ..model.storages import has_storage, identify_elements, list_parts, read_form
+from ..model.storages import COMPRESSED, has_storage, identify_elements, list_parts, read_form
 from ..model.tensors import PLAIN_TYPES, have_graphs, list_with_values
 
 __all__ = [
@@ -37,7 +37,7 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def note_tensors(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
     """Note the data of tensors, and gradients and flags of leaves of the graph; return the steps that put them back.
 
-    An alias is a tensor over the present data of another tensor, see `model.tensors.list_data_aliases`.
+    An alias is a tensor over the present data of another tensor, see `model.storages.list_data_aliases`.
     """
     aliases = list(aliases)
     tensors = [tensor for tensor, _ in aliases]
@@ -96,8 +96,11 @@ def _restore_data(aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
 
 
 def _set_data(tensor: torch.Tensor, data: torch.Tensor) -> None:
-    with torch.inference_mode(tensor.is_inference()):
-        tensor.data = data
+    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+        if tensor.layout in COMPRESSED:  # it has lost its numbers alone: torch gives it no other parts
+            tensor.resize_as_sparse_(data).copy_(data)
+        else:
+            tensor.data = data
 
 
 def note_sizes(tensors: Iterable[torch.Tensor]) -> Step:

@@ -24,7 +24,7 @@ _RUNNING_STATISTICS = ("running_mean", "running_var")
 class WriteGuard(WatchingMode):
     """While it is active, the first write to one of the tensors keeps the value it had; see `restore_at_end`.
 
-    ``aliases`` are these tensors, each with another one over the same data; see `tensors.list_aliases`.
+    ``aliases`` are these tensors, each with another one over the same data; see `storages.list_aliases`.
     """
 
     supports_higher_order_operators = True

@@ -216,6 +216,31 @@ def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str
         (lambda x: x.clone().index_put_((x > 0,), x.flatten()), "index_put_"),
         (lambda x: torch.fft.irfft2(x + 0j), "_fft_c2r"),
         (lambda x: torch.fft.hfft(x + 0j), "_fft_c2r"),
+        (torch.median, "median"),
+        (lambda x: x.kthvalue(3, 0), "kthvalue"),
+        (lambda x: x.count_nonzero(0), "count_nonzero"),
+        (lambda x: torch.dist(x, x), "dist"),
+        (lambda x: torch.cdist(x, x), "_euclidean_dist"),
+        (lambda x: F.bilinear(x, x, x[None].expand(64, 64, 64)), "_trilinear"),
+        (lambda x: F.affine_grid(x[:2, :6].view(2, 2, 3), [2, 3, 8, 9], align_corners=False), "affine_grid_generator"),
+        (lambda x: torch.ops.aten._safe_softmax.default(x.t(), -1), "_safe_softmax"),
+        (lambda x: x.histc(1000), "histc"),
+        (lambda x: torch.isin(x, x), "isin"),
+        (lambda x: F.unfold(x[None, None], 3), "im2col"),
+        (
+            lambda x: F.interpolate(x[None, None], size=(32, 32), mode="bilinear", antialias=True),
+            "_upsample_bilinear2d_aa",
+        ),
+        # Tensors of several dtypes or shapes.
+        (lambda x: F.mse_loss(x, x.double()), "mse_loss"),
+        (lambda x: F.mse_loss(x.half(), x, reduction="none"), "mse_loss"),
+        (lambda x: torch.ops.aten.mse_loss.default(x, x[0]), "mse_loss"),
+        (lambda x: F.smooth_l1_loss(x, x.half()), "smooth_l1_loss"),
+        (lambda x: F.huber_loss(x.double(), x), "huber_loss"),
+        (lambda x: F.binary_cross_entropy_with_logits(x, x.double()), "binary_cross_entropy_with_logits"),
+        (lambda x: F.soft_margin_loss(x, x.double()), "soft_margin_loss"),
+        (lambda x: torch.cat([x, x.double()]), "cat"),
+        (lambda x: torch._foreach_mul([x], [x.double()]), "_foreach_mul"),
     ],
 )
 def test_memory_without_a_known_size_is_named(function: Any, name: str) -> None:
@@ -339,10 +364,6 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: F.max_pool2d(x, 2), [(2, 3, 20, 20)], 2400 * 4 + 600 * (4 + 8)),
         (lambda x: F.max_pool2d(x, 3, 2, padding=1, ceil_mode=True), [(3, 20, 20)], 1200 * 4 + 3 * 11 * 11 * (4 + 8)),
         (lambda x: F.max_pool3d(x, 2), [(2, 3, 10, 10, 10)], 6000 * 4 + 750 * (4 + 8)),
-        # More than 25 points: 40 and 30 of 8 coordinates, which become 10.
-        (torch.cdist, [(3, 40, 8), (3, 30, 8)], 4 * 3 * (70 * 8 + 70 * 10 + 40 * 30)),
-        # Far more in the first set: -2 of it, two numbers of each point, and these joined.
-        (torch.cdist, [(256, 512), (26, 512)], 4 * (282 * 512 + 256 * 512 + 2 * 282 + 256 * 514)),
         # Numbers of 4 bytes, then narrower ones, their copies in 4 bytes, and the output; a condition is not copied.
         (lambda x: x.half() + x, [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
         (lambda x: x.clone().add_(x.half()), [(100, 40)], 4000 * (4 + 4 + 2 + 4)),
@@ -352,19 +373,27 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: torch.where(x > 0, x.half(), x), [(100, 40)], 4000 * (4 + 1 + 2 + 4 + 4)),
         (lambda x: torch.where(x > 0, x > 1, 0), [(100, 40)], 4000 * (4 + 1 + 1 + 8 + 8)),
         (lambda x: x.masked_fill(x > 0, 0.0), [(100, 40)], 4000 * (4 + 1 + 4)),
-        # A copy to sort and its indices; the differences; the sorted numbers, whose indices are the output.
-        (lambda x: x.kthvalue(3, 0), [(100, 40)], 4000 * 4 + 4000 * 12 + 40 * 12),
-        (torch.dist, [(100, 40), (40,)], 4 * (4000 + 40 + 4000 + 1)),
-        (torch.dist, [(40,), (100, 40)], 4 * (4000 + 40 + 4000 + 1)),
-        (torch.median, [(100, 40)], 4 * (4000 + 4000 + 1)),
-        (lambda x: x.argsort(), [(1000, 2)], 2000 * (4 + 8 + 4)),
-        # Booleans, and these as integers.
-        (lambda x: x.count_nonzero(0), [(100, 40)], 4000 * (4 + 1 + 8) + 40 * 8),
-        (torch.count_nonzero, [(100, 40)], 4000 * 4 + 8),
+        (lambda x: x.half().mul_(x), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
+        (lambda x: x.half().addcmul_(x, x), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
+        (lambda x: x.half().clamp_(min=x), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
+        (lambda x: x.half().lt_(x), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
+        # Sorted numbers and their indices, and the places of one row; the sorted numbers may be thrown away.
+        (lambda x: x.sort(), [(1000, 2)], 2000 * (4 + 4 + 8) + 2 * 8),
+        (lambda x: x.sort(dim=0, stable=True), [(1000, 2)], 2000 * (4 + 4 + 8) + 1000 * 8),
+        (lambda x: x.argsort(), [(1000, 2)], 2000 * (4 + 8 + 4) + 2 * 8),
+        (lambda x: x.flatten().argsort(stable=True), [(1000, 2)], 2000 * (4 + 8 + 4 + 8)),
+        # A boolean for each number; a number in the dtype of the result.
+        (lambda x: x.any(1), [(100, 40)], 4000 * (4 + 1) + 100),
+        (lambda x: x.all(), [(100, 40)], 4000 * (4 + 1) + 1),
+        (lambda x: x.norm(dtype=torch.float64), [(100, 40)], 4000 * (4 + 8) + 8),
+        (lambda x: x.nansum(1, dtype=torch.float64), [(100, 40)], 4000 * (4 + 8) + 800),
+        # One dimension is rolled after the other.
+        (lambda x: x.roll(3, 0), [(100, 40)], 4000 * (4 + 4)),
+        (lambda x: x.roll((3, 4), (0, 1)), [(100, 40)], 4000 * (4 + 4 + 4)),
+        (lambda x: x.roll((3, 4, 5), (0, 1, 2)), [(10, 10, 40)], 4000 * (4 + 4 + 4 + 4)),
         # Complex numbers, their complex absolute values, and the real parts of these.
         (lambda x: torch.view_as_complex(x).abs(), [(500, 2)], 500 * (8 + 8 + 4)),
-        # The product of the first input and one matrix, and that times the second input.
-        (F.bilinear, [(50, 32), (50, 40), (16, 32, 40)], 4 * (50 * 72 + 16 * 32 * 40 + 50 * 16 + 50 * 41)),
+        (lambda x: torch.view_as_complex(x).angle(), [(500, 2)], 500 * (8 + 8 + 4)),
         # The squares and twice their means; with a weight two products, and the reciprocal roots.
         (lambda x: F.rms_norm(x, (40,)), [(100, 40)], 4 * (2 * 4000 + 2 * 100)),
         (lambda x, weight: F.rms_norm(x, (40,), weight), [(100, 40), (40,)], 4 * (3 * 4000 + 40 + 100)),
@@ -381,20 +410,34 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         # Mean, deviation, factor and addend of each channel of each sample, the last two in float32.
         (F.instance_norm, [(2, 8, 10)], 4 * (2 * 160 + 4 * 16)),
         (lambda x: F.instance_norm(x.bfloat16()), [(2, 8, 10)], 160 * (4 + 2 + 2) + 2 * 16 * (2 + 4)),
+        # In eval mode factor and addend alone.
+        (lambda x, y: F.batch_norm(x, y, y), [(2, 80, 10), (80,)], 4 * (2 * 1600 + 80 + 2 * 80)),
+        (lambda x, y: F.batch_norm(x.bfloat16(), y, y), [(2, 80, 10), (80,)], 1600 * (4 + 2 + 2) + 3 * 80 * 4),
         # Input and output, and both with the channels last, which images of one channel, or such images, are already.
         (lambda x: F.interpolate(x, scale_factor=2), [(1, 8, 10, 10)], 4 * 2 * (800 + 3200)),
         (lambda x: F.interpolate(x, size=(9, 7), mode="bilinear"), [(2, 3, 10, 10)], 4 * 2 * (600 + 378)),
         (lambda x: F.interpolate(x, scale_factor=2), [(1, 1, 10, 10)], 4 * (100 + 400)),
         (lambda x: F.interpolate(x.permute(0, 3, 1, 2), scale_factor=2), [(1, 10, 10, 8)], 4 * (800 + 3200)),
-        # The points of a grid with a 1, and these times the matrix.
-        (lambda x: F.affine_grid(x, [2, 3, 8, 9], align_corners=False), [(2, 2, 3)], 4 * (12 + 2 * 72 * (3 + 2))),
+        # The place and the factor of one, two or four numbers of the input, for each place along a dimension.
+        (lambda x: F.interpolate(x, scale_factor=2), [(1, 3, 100)], 4 * (300 + 600) + 200 * 12),
+        (lambda x: F.interpolate(x, scale_factor=2, mode="linear"), [(1, 3, 100)], 4 * (300 + 600) + 200 * 2 * 12),
+        (lambda x: F.interpolate(x, (90, 50), mode="bilinear"), [(1, 1, 9, 5)], 4 * (45 + 4500) + 140 * 2 * 12),
+        (lambda x: F.interpolate(x, (9, 5), mode="bicubic"), [(1, 3, 9, 5)], 4 * 2 * 135 + 14 * 4 * 12),
+        (lambda x: F.interpolate(x, (9, 5, 7)), [(1, 3, 9, 5, 7)], 4 * 2 * 945 + 21 * 12),
+        (lambda x: F.interpolate(x.double(), (9, 5, 7), mode="trilinear"), [(1, 3, 9, 5, 7)], 20 * 945 + 21 * 2 * 16),
+        (lambda x: F.interpolate(x.permute(0, 3, 1, 2), (90, 50)), [(1, 9, 5, 8)], 4 * (360 + 36_000)),
         # A mask, two positions of each element that it chooses, and these; rows of 40 are chosen by one position each.
         (lambda x: x[x > 0], [(100, 40)], 4000 * (4 + 1 + 2 * 8 + 4)),
         (lambda x: x[:, x[0, :, 0] > 0], [(5, 100, 40)], 20_000 * 4 + 100 * (1 + 8) + 20_000 * 4),
         (lambda x: x[(x > 0).all(1)], [(100, 40)], 4000 * 4 + 100 * (1 + 8) + 4000 * 4),
+        # Positions in 32 bits become such in 64, of each pair.
+        (lambda x: x[x[:, 0].int()], [(100, 40)], 4000 * (4 + 4) + 100 * (4 + 8)),
+        (lambda x: x[x[:, :1].int(), x[0].int()], [(100, 40)], 4000 * (4 + 4 + 2 * 8) + 140 * 4),
         # The scores in the dtype of the output, and scores with gaps without these.
         (lambda x: x.bfloat16().softmax(-1, dtype=torch.float32), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
         (lambda x: x.t().softmax(-1), [(50, 40)], 4 * 3 * 2000),
+        (lambda x: torch.ops.aten._safe_softmax.default(x, -1), [(50, 40)], 2000 * (4 + 4 + 1) + 50 + 4),
+        (lambda x: torch.ops.aten._safe_softmax.default(x, -1, torch.float64), [(50, 40)], 2000 * (4 + 8 + 8)),
     ],
 )
 def test_what_the_allocator_gives_out_beside_the_output(function: Any, shapes: Any, expected: int) -> None:

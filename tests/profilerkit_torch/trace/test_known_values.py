@@ -80,3 +80,16 @@ def test_a_write_changes_the_buffers_that_share_memory(written: str, is_view: bo
     model.register_buffer("part", whole[:2] if is_view else whole[:2].clone())
     trace = BACKEND.trace(model, ModelInputs(torch.zeros(2, 8)))
     assert trace.macs == runs * 2 * 8 * 8
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_rows_that_are_repeated_by_a_tensor_need_no_run(device: str) -> None:
+    """Three rows, not at all, once and twice: the positions of three rows, these rows, and what they are doubled to."""
+
+    def repeat(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.repeat_interleave(torch.arange(len(x), device=x.device), 0) * 2
+
+    trace = BACKEND.trace(Call(repeat), ModelInputs(torch.ones(3, 10, device=device)))
+    assert trace.method == "meta tensors"
+    assert trace.memory.live_bytes[1:] == (120 + 24 + 24, 120 + 24 + 24 + 120, 120 + 2 * 120)
+    assert [operator.outputs[0].shape for operator in trace.operators[1:]] == [(3,), (3, 10), (3, 10)]

@@ -570,6 +570,7 @@ SPARSE_WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
     "its numbers": lambda edges: edges.mul_(2),
     "what it stores": lambda edges: (edges._values() if edges.layout is torch.sparse_coo else edges.values()).fill_(5),
     "another one": lambda edges: edges.copy_(edges * 2),
+    "nothing": lambda edges: edges.zero_(),
 }
 
 
