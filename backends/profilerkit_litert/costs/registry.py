@@ -58,6 +58,10 @@ class LiteRTCall(OperatorCall):
         """Return whether the values of these inputs are known, or of all if none are named."""
         return all(self.value(index) is not None for index in indices or range(len(self.inputs)))
 
+    def list_arrays(self) -> list[np.ndarray[Any, Any]] | None:
+        """Return the values of all inputs; None if the values of an input are not known."""
+        return [self.array(index) for index in range(len(self.inputs))] if self.is_known() else None
+
     def count_elements(self, indices: Sequence[int]) -> int:
         """Return the number of elements of the given inputs, without inputs that are left out."""
         return sum(self.inputs[index].numel for index in indices if self.has_input(index))

@@ -10,8 +10,9 @@ import numpy as np
 from ai_edge_litert.schema_py_generated import Padding
 
 from ..costs import LiteRTCall
-from .shapes import RULES, are_integers, list_arrays, register
 from .values import Array
+
+__all__ = ["RULES"]
 
 #: The functions for known integers, such as the sizes of a shape, element by element.
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
@@ -32,7 +33,9 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "LOGICAL_OR": np.logical_or,
     "SELECT_V2": np.where,
 }
-#: The same, over axes.
+#: Further operators of several inputs, element by element.
+_BROADCASTING = "ADD_N ATAN2 BITWISE_XOR DIV POW PRELU RIGHT_SHIFT SQUARED_DIFFERENCE"
+#: The functions for known integers, over axes.
 _REDUCTIONS: dict[str, Callable[..., Array]] = {
     "SUM": np.sum,
     "REDUCE_PROD": np.prod,
@@ -46,33 +49,23 @@ _KEEPING = """
     NEG QUANTIZE REAL RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX
     SQRT SQUARE TANH ZEROS_LIKE
 """
-#: Rules of one expression.
-RULES.update(
-    {
-        **dict.fromkeys(_KEEPING.split(), lambda call: call.inputs[0]),
-        **dict.fromkeys(("CONV_3D_TRANSPOSE", "TRANSPOSE_CONV"), lambda call: tuple(call.list_numbers(0))),
-        **dict.fromkeys(
-            ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
-            lambda call: (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1]),
-        ),
-        **dict.fromkeys(("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), lambda call: (*call.inputs[0][:-1], call.inputs[1][0])),
-        "TOPK_V2": lambda call: [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2,
-    }
-)
 
 
-@register(*_FUNCTIONS, "ADD_N ATAN2 BITWISE_XOR DIV POW PRELU RIGHT_SHIFT SQUARED_DIFFERENCE")
+def _are_integers(*arrays: Array) -> bool:
+    """Return whether arrays hold integers or truth values."""
+    return all(array.dtype.kind in "iub" for array in arrays)
+
+
 def _broadcast(call: LiteRTCall) -> Any:
-    arrays = list_arrays(call) if call.type in _FUNCTIONS else None
-    if arrays is not None and are_integers(*arrays):
+    arrays = call.list_arrays() if call.type in _FUNCTIONS else None
+    if arrays is not None and _are_integers(*arrays):
         return _FUNCTIONS[call.type](*arrays)
     return np.broadcast_shapes(*call.inputs)
 
 
-@register("SELECT")
 def _select_rows(call: LiteRTCall) -> Any:
     """A condition of one dimension chooses whole rows; a condition of the others' shape chooses single elements."""
-    arrays = list_arrays(call)
+    arrays = call.list_arrays()
     if arrays is None:
         return call.inputs[1]
     condition, chosen, other = arrays
@@ -93,7 +86,6 @@ def _count_windows(
     return [-(-(size - less) // stride) for size, less, stride in zip(sizes, reach, strides, strict=True)]
 
 
-@register("CONV_2D CONV_3D DEPTHWISE_CONV_2D")
 def _convolve(call: LiteRTCall) -> Any:
     batch, *sizes, _ = call.inputs[0]
     filters = call.inputs[1]
@@ -106,7 +98,6 @@ def _convolve(call: LiteRTCall) -> Any:
     return (batch, *_count_windows(call, sizes, kernel, strides, dilations), channels)
 
 
-@register("AVERAGE_POOL_2D L2_POOL_2D MAX_POOL_2D")
 def _pool(call: LiteRTCall) -> Any:
     batch, *sizes, channels = call.inputs[0]
     kernel = [call.option("filterHeight"), call.option("filterWidth")]
@@ -114,7 +105,6 @@ def _pool(call: LiteRTCall) -> Any:
     return (batch, *_count_windows(call, sizes, kernel, strides, (1, 1)), channels)
 
 
-@register("FULLY_CONNECTED")
 def _connect(call: LiteRTCall) -> Any:
     units, features = call.inputs[1]
     *leading, last = call.inputs[0]
@@ -124,7 +114,6 @@ def _connect(call: LiteRTCall) -> Any:
     return (*leading, units) if call.option("keepNumDims", False) else (elements // max(features, 1), units)
 
 
-@register("BATCH_MATMUL")
 def _multiply(call: LiteRTCall) -> Any:
     x, y = call.inputs[0], call.inputs[1]
     rows, summed = x[-2:] if not call.option("adjX", False) else x[:-3:-1]
@@ -134,14 +123,12 @@ def _multiply(call: LiteRTCall) -> Any:
     return (*np.broadcast_shapes(x[:-2], y[:-2]), rows, columns)
 
 
-@register("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _recur_with_gates(call: LiteRTCall) -> Any:
     """Each step makes as many values as a gate has, or as the matrix has rows that they are projected by."""
     forget_gate, projection = 2, 16
     return (*call.inputs[0][:-1], call.inputs[projection if call.has_input(projection) else forget_gate][0])
 
 
-@register("RFFT2D")
 def _transform(call: LiteRTCall) -> Any:
     """Frequencies of real points, half of them in the last dimension."""
     height, width = call.list_numbers(1)
@@ -151,17 +138,43 @@ def _transform(call: LiteRTCall) -> Any:
 # Over axes ------------------------------------------------------------------------------------------------------------
 
 
-@register(*_REDUCTIONS, "MEAN REDUCE_ALL REDUCE_ANY")
 def _reduce(call: LiteRTCall) -> Any:
     axes, keep = tuple(call.list_numbers(1)), bool(call.option("keepDims", False))
-    if call.type in _REDUCTIONS and call.is_known(0) and are_integers(call.array()):
+    if call.type in _REDUCTIONS and call.is_known(0) and _are_integers(call.array()):
         return _REDUCTIONS[call.type](call.array(), axis=axes, keepdims=keep)
     chosen = {axis % max(len(call.inputs[0]), 1) for axis in axes}
     sizes = [1 if index in chosen else size for index, size in enumerate(call.inputs[0])]
     return tuple(size for index, size in enumerate(sizes) if keep or index not in chosen)
 
 
-@register("ARG_MAX ARG_MIN")
 def _pick(call: LiteRTCall) -> Any:
     axis = call.list_numbers(1)[0] % len(call.inputs[0])
     return tuple(size for index, size in enumerate(call.inputs[0]) if index != axis)
+
+
+#: The rule of each operator: its result, values or only their shape, in a list if there are several.
+RULES: dict[str, Callable[[LiteRTCall], Any]] = {
+    **dict.fromkeys(_KEEPING.split(), lambda call: call.inputs[0]),
+    **dict.fromkeys(("CONV_3D_TRANSPOSE", "TRANSPOSE_CONV"), lambda call: tuple(call.list_numbers(0))),
+    **dict.fromkeys(
+        ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
+        lambda call: (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1]),
+    ),
+    **dict.fromkeys(("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), lambda call: (*call.inputs[0][:-1], call.inputs[1][0])),
+    "TOPK_V2": lambda call: [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2,
+    **dict.fromkeys((*_FUNCTIONS, *_BROADCASTING.split()), _broadcast),
+    "SELECT": _select_rows,
+    "CONV_2D": _convolve,
+    "CONV_3D": _convolve,
+    "DEPTHWISE_CONV_2D": _convolve,
+    "AVERAGE_POOL_2D": _pool,
+    "L2_POOL_2D": _pool,
+    "MAX_POOL_2D": _pool,
+    "FULLY_CONNECTED": _connect,
+    "BATCH_MATMUL": _multiply,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _recur_with_gates,
+    "RFFT2D": _transform,
+    **dict.fromkeys((*_REDUCTIONS, "MEAN", "REDUCE_ALL", "REDUCE_ANY"), _reduce),
+    "ARG_MAX": _pick,
+    "ARG_MIN": _pick,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,59 +12,45 @@ from profilerkit.backend_kit.operator_calls import UnknownCostError
 from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 
 from ..costs import LiteRTCall
-from .shapes import RULES, list_arrays, move, register
+from .values import Array
+
+__all__ = ["RULES"]
 
 #: The most elements that FILL makes here.
 _MOST_FILLED = 64
-#: Rules of one expression.
-RULES.update(
-    {
-        "BROADCAST_ARGS": lambda call: np.asarray(np.broadcast_shapes(call.list_numbers(0), call.list_numbers(1))),
-        "BROADCAST_TO": lambda call: tuple(call.list_numbers(1)),
-        "CAST": lambda call: call.array() if call.is_known(0) else call.inputs[0],
-        "EMBEDDING_LOOKUP": lambda call: (*call.inputs[0], *call.inputs[1][1:]),
-        "EXPAND_DIMS": lambda call: move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0])),
-        "GATHER_ND": lambda call: (*call.inputs[1][:-1], *call.inputs[0][call.inputs[1][-1] :]),
-        "MATRIX_DIAG": lambda call: (*call.inputs[0], call.inputs[0][-1]),
-        "RANK": lambda call: np.asarray(len(call.inputs[0])),
-        "SCATTER_ND": lambda call: tuple(call.list_numbers(2)),
-        "SHAPE": lambda call: np.asarray(call.inputs[0], np.int64),
-        "SPARSE_TO_DENSE": lambda call: tuple(call.list_numbers(1)),
-        "TILE": lambda call: tuple(size * n for size, n in zip(call.inputs[0], call.list_numbers(1), strict=True)),
-        "TRANSPOSE": lambda call: move(call, lambda array: np.transpose(array, call.list_numbers(1))),
-    }
-)
 
 
-@register("RESHAPE")
+def _move(call: LiteRTCall, function: Callable[[Array], Array]) -> Any:
+    """Return the first input, moved by a function of numpy's: its values, or the shape of the result."""
+    moved = function(call.array())
+    return moved if call.is_known(0) else np.shape(moved)
+
+
 def _reshape(call: LiteRTCall) -> Any:
     sizes = call.list_numbers(1) if call.has_input(1) else call.option("newShape")
     if sizes is None:
         raise UnknownCostError
-    return move(call, lambda array: array.reshape([int(size) for size in sizes]))
+    return _move(call, lambda array: array.reshape([int(size) for size in sizes]))
 
 
-@register("STRIDED_SLICE")
 def _slice_strided(call: LiteRTCall) -> Any:
     begins, ends, strides = (call.list_numbers(index) for index in (1, 2, 3))
     if call.option("offset", False):
         ends = [begin + length for begin, length in zip(begins, ends, strict=True)]
     words = ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")
     index = make_index(begins, ends, strides, SliceMasks(*(call.option(f"{word}Mask", 0) for word in words)))
-    return move(call, lambda array: array[index])
+    return _move(call, lambda array: array[index])
 
 
-@register("SLICE")
 def _slice(call: LiteRTCall) -> Any:
     begins, sizes = call.list_numbers(1), call.list_numbers(2)
     index = tuple(slice(begin, None if size == -1 else begin + size) for begin, size in zip(begins, sizes, strict=True))
-    return move(call, lambda array: array[index])
+    return _move(call, lambda array: array[index])
 
 
-@register("CONCATENATION PACK")
 def _join(call: LiteRTCall) -> Any:
     """Join along a dimension that the inputs have, or pack them along a new one."""
-    axis, arrays, is_new = call.option("axis", 0), list_arrays(call), call.type == "PACK"
+    axis, arrays, is_new = call.option("axis", 0), call.list_arrays(), call.type == "PACK"
     if arrays is not None:
         return np.stack(arrays, axis) if is_new else np.concatenate(arrays, axis)
     sizes = list(call.inputs[0])
@@ -74,7 +61,6 @@ def _join(call: LiteRTCall) -> Any:
     return tuple(sizes)
 
 
-@register("UNPACK")
 def _unpack(call: LiteRTCall) -> Any:
     axis, sizes = call.option("axis", 0), list(call.inputs[0])
     count = sizes.pop(axis)
@@ -83,7 +69,6 @@ def _unpack(call: LiteRTCall) -> Any:
     return [tuple(sizes)] * count
 
 
-@register("SPLIT SPLIT_V")
 def _split(call: LiteRTCall) -> Any:
     """Split evenly, along the axis that the first input names, or into the sizes that the second one has."""
     values = 1 if call.type == "SPLIT" else 0
@@ -101,7 +86,6 @@ def _split(call: LiteRTCall) -> Any:
     return [(*sizes[:axis], part, *sizes[axis + 1 :]) for part in parts]
 
 
-@register("GATHER")
 def _gather(call: LiteRTCall) -> Any:
     axis, batch = call.option("axis", 0), call.option("batchDims", 0)
     values, indices = call.inputs[0], call.inputs[1]
@@ -111,20 +95,17 @@ def _gather(call: LiteRTCall) -> Any:
     return (*values[:axis], *indices[batch:], *values[axis + 1 :])
 
 
-@register("MIRROR_PAD PAD PADV2")
 def _pad(call: LiteRTCall) -> Any:
     pads = call.read(1).reshape(-1, 2)
     return tuple(size + int(before) + int(after) for size, (before, after) in zip(call.inputs[0], pads, strict=True))
 
 
-@register("SQUEEZE")
 def _squeeze(call: LiteRTCall) -> Any:
     axes = call.option("squeezeDims")
     chosen = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
-    return move(call, lambda array: np.squeeze(array, chosen))
+    return _move(call, lambda array: np.squeeze(array, chosen))
 
 
-@register("DEPTH_TO_SPACE SPACE_TO_DEPTH")
 def _move_channels(call: LiteRTCall) -> Any:
     (batch, height, width, channels), size = call.inputs[0], call.option("blockSize", 1)
     if call.type == "DEPTH_TO_SPACE":
@@ -132,7 +113,6 @@ def _move_channels(call: LiteRTCall) -> Any:
     return (batch, height // size, width // size, channels * size**2)
 
 
-@register("BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND")
 def _move_samples(call: LiteRTCall) -> Any:
     """Blocks of the first dimensions behind the batch become samples, or the other way round."""
     batch, *sizes = call.inputs[0]
@@ -145,7 +125,6 @@ def _move_samples(call: LiteRTCall) -> Any:
     return (batch // area, *changed, *rest)
 
 
-@register("FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM")
 def _fill(call: LiteRTCall) -> Any:
     sizes = tuple(call.list_numbers(0))
     if call.type == "FILL" and call.is_known(1) and math.prod(sizes) <= _MOST_FILLED:
@@ -153,14 +132,52 @@ def _fill(call: LiteRTCall) -> Any:
     return sizes
 
 
-@register("ONE_HOT")
 def _one_hot(call: LiteRTCall) -> Any:
     sizes, axis = list(call.inputs[0]), call.option("axis", -1)
     sizes.insert(len(sizes) if axis == -1 else axis, call.list_numbers(1)[0])
     return tuple(sizes)
 
 
-@register("RANGE")
 def _count_up(call: LiteRTCall) -> Any:
     begin, end, step = (call.read(index).item() for index in range(3))
     return np.arange(begin, end, step)
+
+
+#: The rule of each operator: its result, values or only their shape, in a list if there are several.
+RULES: dict[str, Callable[[LiteRTCall], Any]] = {
+    "BROADCAST_ARGS": lambda call: np.asarray(np.broadcast_shapes(call.list_numbers(0), call.list_numbers(1))),
+    "BROADCAST_TO": lambda call: tuple(call.list_numbers(1)),
+    "CAST": lambda call: call.array() if call.is_known(0) else call.inputs[0],
+    "EMBEDDING_LOOKUP": lambda call: (*call.inputs[0], *call.inputs[1][1:]),
+    "EXPAND_DIMS": lambda call: _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0])),
+    "GATHER_ND": lambda call: (*call.inputs[1][:-1], *call.inputs[0][call.inputs[1][-1] :]),
+    "MATRIX_DIAG": lambda call: (*call.inputs[0], call.inputs[0][-1]),
+    "RANK": lambda call: np.asarray(len(call.inputs[0])),
+    "SCATTER_ND": lambda call: tuple(call.list_numbers(2)),
+    "SHAPE": lambda call: np.asarray(call.inputs[0], np.int64),
+    "SPARSE_TO_DENSE": lambda call: tuple(call.list_numbers(1)),
+    "TILE": lambda call: tuple(size * n for size, n in zip(call.inputs[0], call.list_numbers(1), strict=True)),
+    "TRANSPOSE": lambda call: _move(call, lambda array: np.transpose(array, call.list_numbers(1))),
+    "RESHAPE": _reshape,
+    "STRIDED_SLICE": _slice_strided,
+    "SLICE": _slice,
+    "CONCATENATION": _join,
+    "PACK": _join,
+    "UNPACK": _unpack,
+    "SPLIT": _split,
+    "SPLIT_V": _split,
+    "GATHER": _gather,
+    "MIRROR_PAD": _pad,
+    "PAD": _pad,
+    "PADV2": _pad,
+    "SQUEEZE": _squeeze,
+    "DEPTH_TO_SPACE": _move_channels,
+    "SPACE_TO_DEPTH": _move_channels,
+    "BATCH_TO_SPACE_ND": _move_samples,
+    "SPACE_TO_BATCH_ND": _move_samples,
+    "FILL": _fill,
+    "RANDOM_STANDARD_NORMAL": _fill,
+    "RANDOM_UNIFORM": _fill,
+    "ONE_HOT": _one_hot,
+    "RANGE": _count_up,
+}
