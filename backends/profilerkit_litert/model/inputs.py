@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from itertools import chain, repeat
 from typing import Any
 
@@ -43,22 +43,22 @@ def read_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
 
 
 def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any, Tensor | None], Any]) -> ModelInputs:
-    """Return the inputs after ``change`` of each value, given the value and the tensor that the model declares."""
+    """Return the inputs after ``change`` of each value, given the value and the tensor that the model declares.
+
+    The tensor is None for a value that the model does not declare.
+    """
     if inputs.function is not None:
         return inputs
     graph = model.graphs[model.signature.graph]
-    tensors = _list_tensors(inputs, {name: graph.tensors[index] for name, index in model.signature.inputs.items()})
-    return inputs.map(lambda value: change(value, next(tensors)))
-
-
-def _list_tensors(inputs: ModelInputs, declared: Mapping[str, Tensor]) -> Iterator[Tensor | None]:
-    """Yield the declared tensor of each value in the order of `ModelInputs.map`; None for a value without one."""
+    tensors = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
     positional = ModelInputs(*inputs.args).leaves()
-    for _, tensor in zip(positional, chain(declared.values(), repeat(None)), strict=False):
-        yield tensor
-    for name, value in inputs.kwargs.items():
-        for _ in ModelInputs(value).leaves():
-            yield declared.get(name)
+    args = [
+        change(value, tensor) for value, tensor in zip(positional, chain(tensors.values(), repeat(None)), strict=False)
+    ]
+    kwargs = {name: change(value, tensors.get(name)) for name, value in inputs.kwargs.items()}
+    changed = ModelInputs(*args, **kwargs)
+    changed.note, changed.are_random = inputs.note, inputs.are_random
+    return changed
 
 
 def _read_numbers(value: Any, declared: Tensor | None) -> Any:

@@ -7,9 +7,7 @@ parameters; they are separate buffers if there is one for each channel.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import count
 
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
@@ -21,6 +19,8 @@ from .reading import LiteRTModel
 
 __all__ = ["list_weights"]
 
+#: The parts of a tensor that may be weights of their own.
+_PARTS = ("values", "scales", "zero points")
 #: Operators that hand a constant on as it is or in another form: the users of their results use the constant.
 _HANDING_ON = ("DENSIFY", "DEQUANTIZE", "RESHAPE", "TRANSPOSE")
 
@@ -32,7 +32,7 @@ def list_weights(model: LiteRTModel, scopes: Scopes) -> Iterator[PlacedWeight]:
     indices, tables; a single number is nothing. States with which a loop begins are buffers too, and so is a state that
     a variable keeps, which no file has.
     """
-    identities: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    identities: dict[Hashable, int] = {}
     for number, paths in _list_graphs(model, scopes):
         graph = model.graphs[number]
         states = _find_states(model, graph)
@@ -42,7 +42,7 @@ def list_weights(model: LiteRTModel, scopes: Scopes) -> Iterator[PlacedWeight]:
                 continue
             # Tensors of one buffer are one weight; a variable has no buffer.
             origin = (number, index) if tensor.is_variable else tensor.buffer
-            parts = [identities[origin, part] for part in ("values", "scales", "zero points")]
+            parts = [identities.setdefault((origin, part), len(identities)) for part in _PARTS]
             for path in owners:
                 yield from _list_records(path, tensor, parts, is_state=index in states)
 
@@ -96,7 +96,7 @@ def _find_states(model: LiteRTModel, graph: Graph) -> set[int]:
 def _list_records(path: str, tensor: Tensor, identities: Sequence[int], *, is_state: bool) -> Iterator[PlacedWeight]:
     """Yield the weights of a tensor: the tensor, and its scales and zero points if each channel has its own.
 
-    ``identities`` has the identity of each of these three.
+    ``identities`` has the identity of each of these `_PARTS`.
     """
     of_values, of_scales, of_zero_points = identities
     shape = tensor.sizes or ()

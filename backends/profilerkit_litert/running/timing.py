@@ -6,11 +6,9 @@ move data. They run in the order of the file: each is matched with the next oper
 
 from __future__ import annotations
 
-import sys
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend_kit.graph_work import Executed
@@ -63,20 +61,6 @@ _KERNELS = {
 _PRODUCTS = ("Batch Matrix Multiply", "Convolution", "Deconvolution", "Dynamic Fully Connected", "Fully Connected")
 
 
-class _Stretch(NamedTuple):
-    """The operators that XNNPACK ran in a row, up to an operator that LiteRT ran itself, or to the end of the pass.
-
-    Attributes:
-        delegated: The operators that XNNPACK ran; empty if LiteRT ran two operators in a row.
-        native: The operator that LiteRT ran itself; None at the end of the pass.
-        end: The node of ``native`` in the file; a number above all nodes at the end of the pass.
-    """
-
-    delegated: list[RanOperator]
-    native: RanOperator | None
-    end: int
-
-
 @dataclass
 class _Match:
     """An operator that ran, with the operators of the file whose work it did; ``near`` is the node after it."""
@@ -106,42 +90,33 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     return nodes
 
 
-def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[_Match]:
-    """Return the operators that ran, with the operators of the file, ``written``, in order; each is in one match."""
-    waiting = deque(written)
+def _match_all(ran: Iterable[RanOperator], written: Sequence[Executed]) -> list[_Match]:
+    """Return the operators that ran, with the operators of the file, ``written``, in order; each is in one match.
+
+    An operator that LiteRT ran itself does the work of its node. The operators that XNNPACK ran before it do the work
+    of the nodes before it. If there are none, these nodes were fused into it.
+    """
+    nodes = [op.node for op in written]
     matches: list[_Match] = []
-    for stretch in _split_by_native(ran):
-        between = _take_before(waiting, stretch.end)
-        if stretch.delegated:
-            matches += _match_delegated(stretch.delegated, between)
-            between = []
-        _require_no_product(between)  # nothing ran for these: they were fused into a neighboring operator
-        if stretch.native is not None:
-            native_work = _take_before(waiting, stretch.end + 1)
-            matches.append(_Match(stretch.native, stretch.end, [*between, *native_work]))
-        elif matches:
-            matches[-1].covered += between
-    return matches
-
-
-def _split_by_native(ran: Iterable[RanOperator]) -> Iterator[_Stretch]:
-    """Yield the operators that ran, split behind each operator that LiteRT ran itself."""
     delegated: list[RanOperator] = []
+    start = 0
     for operator in ran:
         if operator.node is None:
             delegated.append(operator)
-        else:
-            yield _Stretch(delegated, operator, operator.node)
-            delegated = []
-    yield _Stretch(delegated, None, sys.maxsize)
-
-
-def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
-    """Take the operators that come before a node of the file."""
-    taken = []
-    while waiting and waiting[0].node < node:
-        taken.append(waiting.popleft())
-    return taken
+            continue
+        first, end = bisect_left(nodes, operator.node, start), bisect_right(nodes, operator.node, start)
+        if delegated:
+            matches += _match_delegated(delegated, written[start:first])
+            start = first
+        _require_no_product(written[start:first])
+        matches.append(_Match(operator, operator.node, list(written[start:end])))
+        delegated, start = [], end
+    if delegated:
+        return [*matches, *_match_delegated(delegated, written[start:])]
+    _require_no_product(written[start:])
+    if matches:
+        matches[-1].covered += written[start:]
+    return matches
 
 
 def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) -> list[_Match]:
@@ -151,22 +126,22 @@ def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) ->
     ran before it, and a movement of data into the operator that ran after it.
     """
     matches: list[_Match] = []
-    near = 0
+    start = near = 0
     for operator in ran:
-        near = written[0].node if written else near
+        near = written[start].node if start < len(written) else near
         match = _Match(operator, near)
-        position = _find_work(operator, written)
+        position = _find_work(operator, written, start)
         if position is not None:
             before = matches[-1] if matches else match
-            for skipped in written[:position]:
+            for skipped in written[start:position]:
                 fused_into = before if skipped.flops else match
                 fused_into.covered.append(skipped)
             match.covered.append(written[position])
-            written = written[position + 1 :]
+            start = position + 1
         matches.append(match)
-    _require_no_product(written)
+    _require_no_product(written[start:])
     last_with_work = next((match for match in reversed(matches) if match.covered), matches[-1])
-    last_with_work.covered += written
+    last_with_work.covered += written[start:]
     return matches
 
 
@@ -177,14 +152,14 @@ def _require_no_product(skipped: Iterable[Executed]) -> None:
         raise NotOfferedError(f"LiteRT ran the {product} of this model otherwise than the file says")
 
 
-def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
-    """Return the position of the operator whose work XNNPACK did; None for an operator that XNNPACK has added."""
+def _find_work(ran: RanOperator, written: Sequence[Executed], start: int) -> int | None:
+    """Return the position from ``start`` on of the operator whose work XNNPACK did; None for one that it has added."""
     name = ran.name.partition(" (")[0]
     fitting = _KERNELS.get(name, name.upper().replace(" ", "_")).split()
-    for position, op in enumerate(written):
-        if op.operator in fitting:
+    for position in range(start, len(written)):
+        if written[position].operator in fitting:
             return position
-        if op.macs:  # no product is skipped: the work is before it
+        if written[position].macs:  # no product is skipped: the work is before it
             break
     if name in _PRODUCTS:
         raise NotOfferedError(f"XNNPACK ran a product ({ran.name}) of which it is not known where it is in the file")

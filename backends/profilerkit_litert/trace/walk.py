@@ -111,14 +111,12 @@ class Walk:
             self.seen += 1
             if self.seen > _MOST_OPERATORS:
                 raise UnfitError(f"its graphs call one another for more than {_MOST_OPERATORS:,} operators in all")
-            read = [
-                None if index < 0 else self._find_value(graph, values, index, operator.name)
-                for index in operator.inputs
-            ]
+            read: list[Value | None] = []
+            for index in operator.inputs:
+                read.append(None if index < 0 else self._find_value(graph, values, index, operator.name))
             visit = Visit(operator, read, [graph.tensors[index] for index in operator.outputs], times, depth)
             walk_over = self.handlers.get(operator.name, Walk._walk_operator)
-            outputs = walk_over(self, visit)
-            values.update(zip(operator.outputs, outputs, strict=False))
+            values.update(zip(operator.outputs, walk_over(self, visit), strict=False))
         return [self._find_value(graph, values, index, "the end") for index in graph.outputs]
 
     def walk_body(self, visit: Visit, graph: int, inputs: Sequence[Value], turns: int = 1) -> Body[Work, Value]:
@@ -157,6 +155,7 @@ class Walk:
             return self.make_value(tensor, tensor.sizes, constant=not tensor.is_variable, array=tensor.array)
         if tensor.sizes is not None and 0 not in tensor.sizes:
             raise UnfitError(f"{reader} reads the tensor {tensor.name!r}, which nothing before it makes")
+        # A file keeps no bytes of a constant without elements, such as the sizes of a single number; any dtype will do.
         empty = None if tensor.sizes is None else np.zeros(tensor.sizes, np.int32)
         return self.make_value(tensor, tensor.sizes, constant=True, array=empty)
 
