@@ -130,8 +130,17 @@ class Work:
 
 
 class _Member(NamedTuple):
-    """An operator or a kernel that goes into a row: its order among the operators, its calls, seconds and work."""
+    """An operator or a kernel that goes into a row.
 
+    Attributes:
+        identity: The columns that the members of a row have in common: those of the view, and the phase.
+        order: The place of the operator among all operators.
+        calls: How often the last pass called it.
+        seconds: The seconds of each pass.
+        work: The work of the operator; None for a kernel.
+    """
+
+    identity: dict[str, str]
     order: int
     calls: int
     seconds: tuple[float, ...]
@@ -209,28 +218,34 @@ class OperatorTimeTable(Table):
     def _list_rows(self) -> Iterator[_Row]:
         """Yield the rows of the view, in the order of the first member of each, without their shares."""
         groups: dict[tuple[str, ...], list[_Member]] = {}
-        for key, member in self._list_members():
-            groups.setdefault(key, []).append(member)
-        for key, members in groups.items():
-            row: dict[str, Any] = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
-            if self.view == "both":
-                row["order"] = members[0].order
+        for member in self._list_members():
+            groups.setdefault(tuple(member.identity.values()), []).append(member)
+        for members in groups.values():
             samples = _add_passes(member.seconds for member in members)
-            row |= {"calls": sum(member.calls for member in members), "seconds": median(samples), "share": 0.0}
-            work = _add_work([member.work for member in members if member.work is not None])
-            if self.view == "layer":
-                work = self._layer_work.get((row["phase"], row["layer"]), work)
-            yield _Row(row if work is None else row | _list_work_columns(work, row["seconds"]), samples)
+            columns: dict[str, Any] = dict(members[0].identity)
+            if self.view == "both":
+                columns["order"] = members[0].order
+            columns |= {"calls": sum(member.calls for member in members), "seconds": median(samples), "share": 0.0}
+            if self.view != "kernel":
+                columns |= _list_work_columns(self._find_work(members), columns["seconds"])
+            yield _Row(columns, samples)
 
-    def _list_members(self) -> Iterator[tuple[tuple[str, ...], _Member]]:
-        """Yield the operators or kernels, each with the values of the columns that its row is identified by."""
+    def _list_members(self) -> Iterator[_Member]:
+        """Yield the operators, or their kernels in the view of these."""
         for order, (op, work) in enumerate(zip(self.times.operators, self._work, strict=True)):
             if self.view == "kernel":
                 for kernel in op.kernels:
-                    yield (kernel.name, op.phase), _Member(order, kernel.calls, kernel.seconds)
+                    yield _Member({"kernel": kernel.name, "phase": op.phase}, order, kernel.calls, kernel.seconds)
             else:
-                key = tuple(getattr(op, column) for column in VIEWS[self.view])
-                yield (*key, op.phase), _Member(order, op.calls, op.seconds, work)
+                identity = {column: getattr(op, column) for column in (*VIEWS[self.view], "phase")}
+                yield _Member(identity, order, op.calls, op.seconds, work)
+
+    def _find_work(self, members: Sequence[_Member]) -> Work:
+        """Return the work of operators together; by layer that of the whole layer, if it is known."""
+        identity = members[0].identity
+        if self.view == "layer" and (identity["phase"], identity["layer"]) in self._layer_work:
+            return self._layer_work[identity["phase"], identity["layer"]]
+        return _add_work([member.work for member in members if member.work is not None])
 
     def top(self, k: int = 5, by: str = "seconds") -> list[Mapping[str, Any]]:
         """Return the ``k`` rows with the most of a column; rows that have none of it come last."""
@@ -251,10 +266,8 @@ def _list_work_columns(work: Work, seconds: float) -> dict[str, Any]:
     return {"macs": work.macs, "flops": work.flops, "flops_per_second": rate, "missing": work.missing}
 
 
-def _add_work(works: Sequence[Work]) -> Work | None:
-    """Return the work of several members together, of some that is not known, none; None for kernels, without work."""
-    if not works:
-        return None
+def _add_work(works: Sequence[Work]) -> Work:
+    """Return the work of several operators together; None where that of one is not known."""
     missing = "; ".join(dict.fromkeys(work.missing for work in works if work.missing))
     return Work(sum_known(work.macs for work in works), sum_known(work.flops for work in works), missing)
 
