@@ -71,6 +71,29 @@ class LayerTime:
     each_call: tuple[CallTime, ...] = ()
 
 
+class LayerTimer(ABC):
+    """Times the layers of a model while the user's own code runs it, inside a ``with`` block."""
+
+    @abstractmethod
+    def __enter__(self) -> LayerTimer:
+        """Begin. The times of earlier blocks are kept."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End and restore the model. An error of the block continues."""
+
+    @abstractmethod
+    def times(self) -> Sequence[LayerTime]:
+        """Return the time of each layer in each pass so far; nothing if there was none."""
+
+    @property
+    def table(self) -> LayerTimeTable:
+        """The times as a table; without rows if there was no pass."""
+        return layer_time_table(self.times())
+
+
 class LayerTimeTable(LayerTable):
     """One row for each layer: seconds as medians over the passes. The table also keeps the samples."""
 
@@ -143,26 +166,17 @@ class LayerTimeTable(LayerTable):
         return LayerTable(row for time in self.times for row in self._list_iterations(time))
 
     def _list_iterations(self, time: LayerTime) -> Iterator[Mapping[str, Any]]:
-        for call in time.each_call or self._list_whole_passes(time):
-            yield {
-                "path": time.path,
-                "type": time.type,
-                "pass": call.pass_index,
-                "call": call.call if time.each_call else None,
-                "forward_seconds": call.forward,
-                "backward_seconds": call.backward,
-                "own_forward_seconds": call.own_forward,
-                "own_backward_seconds": call.own_backward,
-            }
-
-    def _list_whole_passes(self, time: LayerTime) -> Iterator[CallTime]:
-        """Yield all calls of each pass together, as one call; nothing of a layer that was not called."""
+        """Yield the rows of `iterations` for a layer: none if it was never called."""
+        identity = {"path": time.path, "type": time.type}
+        for call in time.each_call:
+            seconds = (call.forward, call.backward, call.own_forward, call.own_backward)
+            columns = dict(zip(_COLUMNS, seconds, strict=True))
+            yield {**identity, "pass": call.pass_index, "call": call.call, **columns}
         if any(other.each_call for other in self.times):
-            return  # this one was never called
+            return
         samples = [self._samples[column].get(time.path, ()) for column in _COLUMNS]
-        for index, seconds in enumerate(zip_longest(*samples)):  # None for a direction that was not timed
-            forward, backward, own_forward, own_backward = seconds
-            yield CallTime(index, 0, forward, own_forward, backward, own_backward)
+        for index, whole_pass in enumerate(zip_longest(*samples)):  # None for a direction that was not timed
+            yield {**identity, "pass": index, "call": None, **dict(zip(_COLUMNS, whole_pass, strict=True))}
 
     def _list_layer_rows(self) -> Iterator[Mapping[str, Any]]:
         identities = describe_layers({time.path: time.type for time in self.times})
@@ -214,26 +228,3 @@ def _add_layers_inside(own_seconds: Mapping[str, tuple[float, ...]]) -> dict[str
         if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))
     return whole
-
-
-class LayerTimer(ABC):
-    """Times the layers of a model while the user's own code runs it, inside a ``with`` block."""
-
-    @abstractmethod
-    def __enter__(self) -> LayerTimer:
-        """Begin. The times of earlier blocks are kept."""
-
-    @abstractmethod
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End and restore the model. An error of the block continues."""
-
-    @abstractmethod
-    def times(self) -> Sequence[LayerTime]:
-        """Return the time of each layer in each pass so far; nothing if there was none."""
-
-    @property
-    def table(self) -> LayerTimeTable:
-        """The times as a table; without rows if there was no pass."""
-        return layer_time_table(self.times())
