@@ -23,24 +23,24 @@ _COUNTS = ("type", "params", *WORK, "calls", PEAK)
 def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTable:
     """Return the rows of the layers, each with the missing columns of the times; None if a layer was not timed.
 
-    A layer that has only times comes last. These columns follow from the others: ``params_share`` and so on, of the row
+    The table is ``layers`` itself if nothing is added. A layer that has only times comes last. These columns follow from the others: ``params_share`` and so on, of the row
     with the empty path; and if there are FLOPs and times, ``achieved_flops_per_second``, which is the FLOPs of the
     forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They are
     None if a number is missing, if the divisor is zero, if a layer of a rate has no FLOPs, or, without the layers
     inside, if the time of the layer is not of its own work alone.
     """
-    has_further = layers and (times or _compute_shares(layers[0], {}) or _compute_rates(layers[0]))
-    if layers and not has_further:
-        return layers
     timed = {row["path"]: row for row in times or ()}
     columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
     rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]
     rows += [{**columns, **row} for row in timed.values()]
     root = next((row for row in rows if not row["path"]), {})
     shared = find_shared_times(times or (), [row["path"] for row in rows if row.get("own_flops")])
-    return LayerTable(
+    table = LayerTable(
         {**row, **_compute_shares(row, root), **_compute_rates(row, is_shared=row["path"] in shared)} for row in rows
     )
+    if layers and len(table) == len(layers) and table.columns == layers.columns:
+        return layers  # nothing was added
+    return table
 
 
 def find_shared_times(times: Iterable[Mapping[str, Any]], working: Iterable[str]) -> set[str]:
