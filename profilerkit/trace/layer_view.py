@@ -23,11 +23,11 @@ _COUNTS = ("type", "params", *WORK, "calls", PEAK)
 def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTable:
     """Return the rows of the layers, each with the missing columns of the times; None if a layer was not timed.
 
-    The table is ``layers`` itself if nothing is added. A layer that has only times comes last. These columns follow from the others: ``params_share`` and so on, of the row
-    with the empty path; and if there are FLOPs and times, ``achieved_flops_per_second``, which is the FLOPs of the
-    forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They are
-    None if a number is missing, if the divisor is zero, if a layer of a rate has no FLOPs, or, without the layers
-    inside, if the time of the layer is not of its own work alone.
+    The table is ``layers`` itself if nothing is added. A layer that has only times comes last. These columns follow
+    from the others: ``params_share`` and so on, of the row with the empty path; and if there are FLOPs and times,
+    ``achieved_flops_per_second``, which is the FLOPs of the forward pass over its seconds, with the layers inside, and
+    ``achieved_own_flops_per_second``, without them. They are None if a number is missing, if the divisor is zero, if a
+    layer of a rate has no FLOPs, or, without the layers inside, if the time of the layer is not of its own work alone.
     """
     timed = {row["path"]: row for row in times or ()}
     columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
