@@ -26,27 +26,12 @@ _NO_FAMILIES = ("argument_names", "pricing", "registry", "shapes")
 FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())
 
 
-def _list_formulas() -> dict[str, Formula | None]:
-    """Return the formulas that torch's own operators have now."""
-    return {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
-
-
-_SHIPPED = _list_formulas()
-#: Whether the formulas are the ones that come with this package, by the version of the formulas.
-_is_shipped: dict[int, bool] = {}
-
-
 def are_as_shipped() -> bool:
     """Return whether torch's own operators have the formulas that come with this package, and no others.
 
     If not, an operator and the operators that torch takes it apart into need not cost the same.
     """
-    version = COSTS.version
-    if not isinstance(version, int):  # inside `override`
-        return False
-    if version not in _is_shipped:
-        _is_shipped[version] = _list_formulas() == _SHIPPED
-    return _is_shipped[version]
+    return not any(isinstance(key, str) and key.startswith("aten::") for key in COSTS.list_added())
 
 
 __all__ = [

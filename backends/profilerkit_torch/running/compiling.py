@@ -32,9 +32,12 @@ _numbers = count(1)
 def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
     """Yield the compiled model, as a function; it is compiled in its first call. The model itself stays unchanged.
 
-    ``compile`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as
-    fixed, as in a model's first call, unless these arguments differ.
+    ``compile`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``; False or None yields
+    the model itself. Shapes are taken as fixed, as in a model's first call, unless these arguments differ.
     """
+    if not compile:
+        yield model
+        return
     before = [(book, _list_codes(book)) for book in list_compiled_codes()]
     states = set(read_compiled_states())
 

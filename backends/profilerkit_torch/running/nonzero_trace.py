@@ -8,9 +8,8 @@ tensors of the model, and an activation if it was computed from an input.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import torch
 from msgspec import structs
@@ -20,26 +19,25 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.costs import Cost
-from profilerkit.trace.records import OpRecord
 
-from ..compat.modes import TorchDispatchMode
 from ..compat.operators import read_schema
 from ..model.inventory import Inventory
 from ..model.keras_layers import adapt_to_keras
 from ..model.packed_weights import is_package, unpack
 from ..model.storages import storage_key
-from ..model.tensors import is_wrapper_class, list_wrapped
+from ..model.tensors import list_wrapped
 from ..model.wrapped import give_wrapper
 from ..trace.attempt import trace_pass
 from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd
-from ..trace.operator_facts import tensors_among, tensors_in
+from ..trace.operator_facts import OperatorCall, tensors_among, tensors_in
+from ..trace.plans import Plan
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
 from ..trace.stand_ins import StandIns
 from ..trace.static_pass import RecordedPass
 from ..trace.tracing import traceable
 from ..untouched.mutable_inputs import list_input_tensors, on_device
-from .zeros import Nonzero, count_nonzero, require_values
+from .zeros import count_nonzero, require_values
 
 __all__ = ["trace_nonzero"]
 
@@ -54,20 +52,15 @@ def trace_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
 
 def _trace(inventory: Inventory, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of the first kind of pass that works; the layers and an error if none does."""
-    model = inventory.model
-    placed = on_device(adapt_to_keras(model, inputs), inventory.device)
+    placed = on_device(adapt_to_keras(inventory.model, inputs), inventory.device)
     failure: Exception | None = None
     for grad_mode in GRAD_MODES:
-        mode = NonzeroMode(model, placed)
         try:
-            stand_ins = StandIns(mode)
-            trace = trace_pass(RecordedPass(inventory, placed, stand_ins, WatchedPass(grad_mode, mode)))
+            return trace_pass(RecordedPass(inventory, placed, StandIns(), NonzeroPass(grad_mode)))
         except Exception as error:  # whatever a model raises
             failure = explain_failure(error, inputs, "torch", __package__)
             if not needs_autograd(error):
                 break
-        else:
-            return replace(trace, operators=tuple(mode.list_nonzero_work(trace.operators)))
     return ModelTrace(layer_records(inventory, {}), failure=failure)
 
 
@@ -84,80 +77,60 @@ _OF_VECTORS = ("aten::mv", "aten::dot", "aten::vdot")
 _WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
 
 
-class WatchedPass(InferencePass):
-    """A forward pass that gives the mode the recorder when it begins."""
+class NonzeroRecorder(Recorder):
+    """Records a real run, in which operators do no work with weights that are zero."""
 
-    def __init__(self, grad_mode: Any, mode: NonzeroMode) -> None:
-        super().__init__(grad_mode)
-        self._mode = mode
-
-    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
-        self._mode.recorder = recorder
-        super().run(model, inputs, recorder)
-
-
-class NonzeroMode(TorchDispatchMode):
-    """Runs the operators for the recorder, and notes the nonzero elements among the weights of each operator."""
-
-    def __init__(self, model: nn.Module, inputs: ModelInputs) -> None:
-        super().__init__()
-        self.recorder: Recorder | None = None
+    def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
+        super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
         self._weights, self._activations = _Storages(), _Storages()
+
+    def note_origins(self, model: nn.Module, inputs: ModelInputs) -> None:
+        """Note the tensors of the model as weights, and the inputs as activations."""
         for tensor in Inventory(model).tensors:
             for part in (tensor, *list_wrapped(tensor)):
                 self._weights.add(part)
         for tensor in list_input_tensors(inputs):
             self._activations.add(tensor)
-        #: The elements of the weights of each operator, by its place in the list of the recorder.
-        self._elements: dict[int, Nonzero] = {}
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if any(map(is_wrapper_class, types)):
-            return NotImplemented
-        if self.recorder is None:  # the pass has not begun
-            return func(*args, **kwargs)
-        arguments = list(tensors_among(args, kwargs))
-        index = len(self.recorder.operators)
-        counts = [count_nonzero(tensor) for tensor in self._find_weights(func, args, arguments)]
-        result = func(*args, **kwargs)
-        self._elements[index] = Nonzero(sum(count.nonzero for count in counts), sum(count.total for count in counts))
-        self._note_origin(arguments, result)
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
+        arguments = list(tensors_among(args, kwargs or {}))
+        result = super()._dispatch(func, args, kwargs)
+        if any(map(self._activations.has, arguments)):
+            self._activations.add_all(result)
+        elif any(map(self._weights.has, arguments)):
+            self._weights.add_all(result)
         return result
 
-    def _find_weights(self, func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
+        """Record an operator with the multiply-accumulates of its nonzero weights alone."""
+        counts = [count_nonzero(weight) for weight in self._find_weights(call)] if plan.operator.macs else []
+        total = sum(count.total for count in counts)
+        if total:
+            operator = plan.operator
+            macs = operator.macs * sum(count.nonzero for count in counts) // total
+            flops = operator.flops - Cost.of_macs(operator.macs - macs).flops
+            plan = structs.replace(plan, operator=structs.replace(operator, macs=macs, flops=flops))
+        super()._record_run(plan, result, call, reads)
+
+    def _find_weights(self, call: OperatorCall) -> list[torch.Tensor]:
         """Return the weights among the factors of an operator; weights that torch packs are no tensors."""
-        packages = values_in(args, is_package)
+        packages = values_in(call.args, is_package)
         packed = [part for package in packages for part in unpack(package) if part.dim() > 1]  # a vector is a bias
         plain = [
-            tensor
-            for tensor in _find_factors(func, args, arguments)
-            if self._weights.has(tensor) and not self._activations.has(tensor)
+            tensor for tensor in _find_factors(call) if self._weights.has(tensor) and not self._activations.has(tensor)
         ]
-        return [weight for weight in packed + plain if _has_own_zero(weight, func)]
+        return [weight for weight in packed + plain if _has_own_zero(weight, call.func)]
 
-    def _note_origin(self, arguments: Iterable[torch.Tensor], result: Any) -> None:
-        """Note the results of an operator as activations, or as weights."""
-        if any(map(self._activations.has, arguments)):
-            storages = self._activations
-        elif any(map(self._weights.has, arguments)):
-            storages = self._weights
-        else:
-            return
-        for tensor in tensors_in(result):
-            storages.add(tensor)
 
-    def list_nonzero_work(self, operators: Iterable[OpRecord]) -> Iterator[OpRecord]:
-        """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
-        for index, operator in enumerate(operators):
-            weights = self._elements.get(index)
-            if weights is None or not weights.total:
-                yield operator
-            else:
-                macs = operator.macs * weights.nonzero // weights.total
-                yield structs.replace(
-                    operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops
-                )
+class NonzeroPass(InferencePass):
+    """A forward pass without the work of weights that are zero."""
+
+    recorder: ClassVar[type[Recorder]] = NonzeroRecorder
+
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
+        """Run the forward pass; errors of the model pass through."""
+        recorder.note_origins(model, inputs)
+        super().run(model, inputs, recorder)
 
 
 def _has_own_zero(weight: torch.Tensor, func: Any) -> bool:
@@ -167,16 +140,16 @@ def _has_own_zero(weight: torch.Tensor, func: Any) -> bool:
     return weight.dtype is not torch.uint8 and func.namespace == "aten" and "int4" not in str(func)
 
 
-def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
+def _find_factors(call: OperatorCall) -> Iterable[torch.Tensor]:
     """Return the tensors that an operator multiplies and that may be weights."""
-    name = read_schema(func).name.removesuffix("_")  # of an operator in place
+    name = read_schema(call.func).name.removesuffix("_")  # of an operator in place
     if name in _WITH_WEIGHT:
-        return tensors_in(args[1:2])
+        return tensors_in(call.args[1:2])
     if name in _WITH_ADDEND:
-        return tensors_in(args[1:])
+        return tensors_in(call.args[1:])
     if name == _ATTENTION:
         return ()
-    return arguments if name in _OF_VECTORS else [tensor for tensor in arguments if tensor.dim() > 1]
+    return call.tensors if name in _OF_VECTORS else [tensor for tensor in call.tensors if tensor.dim() > 1]
 
 
 class _Storages:
@@ -185,11 +158,18 @@ class _Storages:
     def __init__(self) -> None:
         self._references: dict[int, weakref.ref[Any]] = {}
 
+    def add_all(self, result: Any) -> None:
+        """Add the storages of all tensors in a result."""
+        for tensor in tensors_in(result):
+            self.add(tensor)
+
     def add(self, tensor: torch.Tensor) -> None:
+        """Add the storage of a tensor."""
         if not self.has(tensor):
             self._references[storage_key(tensor)] = weakref.ref(_find_storage(tensor))
 
     def has(self, tensor: torch.Tensor) -> bool:
+        """Return whether the storage of a tensor was added, and is alive."""
         reference = self._references.get(storage_key(tensor))
         return reference is not None and reference() is not None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -87,27 +87,35 @@ def _prepare_passes(
 
     The inputs are restored before each pass; at the end, everything that the first pass wrote to is restored.
     """
-    model = inventory.model
-    fed = on_device(adapt_to_keras(model, inputs, options.training), device, views=not options.training)
+    fed = on_device(adapt_to_keras(inventory.model, inputs, options.training), device, views=not options.training)
     autocast = make_autocast(options.autocast, device)
     first = _FirstPass(inventory, fed, autocast)
-    usual = prepare_training_step(model) if options.training else nullcontext(forward_pass)
-    with first.restore_at_end(), usual as usual_step:
-        step = first.choose_step(usual_step, None if options.training else forward_pass_with_gradients)
-        with (
-            watch_parameters(inventory, first.guard.guards),
-            use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
-        ):
-            devices = {device, *(tensor.device for tensor in inventory.tensors)}
-            run_step = partial(step, called, fed, autocast)
-            run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
-            if not options.training:
-                run.runs.append(first.guard.observation.run("its first run"))
-                run.observation = None if options.compile else first.guard.observation
-            if options.compile:
-                _compile(run, options)
-            with modes_as_they_are():
-                yield run
+    with (
+        first.restore_at_end(),
+        _prepare_step(inventory.model, first, options) as step,
+        watch_parameters(inventory, first.guard.guards),
+        use_compiled(inventory.model, options.compile) as called,
+    ):
+        devices = {device, *(tensor.device for tensor in inventory.tensors)}
+        run_step = partial(step, called, fed, autocast)
+        run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
+        if not options.training:
+            run.runs.append(first.guard.observation.run("its first run"))
+            run.observation = None if options.compile else first.guard.observation
+        if options.compile:
+            _compile(run, options)
+        with modes_as_they_are():
+            yield run
+
+
+@contextmanager
+def _prepare_step(model: nn.Module, first: _FirstPass, options: RunOptions) -> Iterator[Step]:
+    """Run the model a first time, and yield the function that runs it: a training step, or a forward pass."""
+    if not options.training:
+        yield first.choose_step(forward_pass, forward_pass_with_gradients)
+        return
+    with prepare_training_step(model) as step:
+        yield first.choose_step(step, None)
 
 
 def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:
