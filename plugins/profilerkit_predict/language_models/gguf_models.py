@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,24 +22,23 @@ from .weights import sum_parts
 
 #: The kinds of tensors by their names, without the number of the layer: the first that fits.
 _KINDS = {
-    WeightKind.EMBEDDING: re.compile(r"token_embd\.weight|position_embd\.weight|blk\.nextn\.embed_tokens\.weight"),
-    WeightKind.HEAD: re.compile(r"output\.weight|blk\.nextn\.shared_head_head\.weight"),
+    WeightKind.EMBEDDING: re.compile(r"(token|position)_embd\.weight"),
+    WeightKind.HEAD: re.compile(r"output\.weight"),
     # What is added or scales: norms, sinks, biases of a router, tables of rotary embeddings, a scale of a layer.
     WeightKind.OTHER: re.compile(
-        r"(blk\.)?((\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|"
+        r"(blk\.)?((\w+_)?norm(_2)?|attn_sinks|exp_probs_b|"
         r"rope_(freqs|factors_long|factors_short)|layer_output_scale)(\.\w+)?|.*\.(bias|scale|input_scale)"
     ),
     WeightKind.EXPERTS: re.compile(r"blk\.ffn_(gate|up|down|gate_up)_exps\.\w+"),  # of three dimensions
     # What is read whole and multiplies each token: in attention, also latent attention (q_a to v_b), in feed-forward
-    # layers and shared experts (_shexp), and the projection at the start of a layer that predicts further tokens.
+    # layers and shared experts (_shexp).
     WeightKind.MATRIX: re.compile(
         r"blk\.(attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
-        r"ffn_gate_up(_shexp)?|nextn\.eh_proj)\.\w+"
+        r"ffn_gate_up(_shexp)?)\.\w+"
     ),
 }
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
-_FURTHER_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
-_LEFT_OUT_NOTE = "{bytes:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
+_LEFT_OUT_NOTE = "{bytes:,} bytes of layers that predict further tokens are left out"
 _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
 
 
@@ -54,7 +53,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
     weights = _describe_weights(sizes, used)
     parts, latent = _list_parts(weights), sizes.find_latent()
-    facts = ModelFacts(
+    return ModelFacts(
         name=name or path.name.removesuffix(".gguf"),
         execution=ExecutionModel("engine", f"GGUF of {sizes.architecture}"),
         parameters=sum(tensor.elements for tensor in used),
@@ -65,9 +64,9 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         cache=CacheGrowth(tuple(sizes.list_cache_layers(dtype_bytes(dtype), latent))),
         architecture=sizes.architecture,
         matrices=tuple(_list_matrices(weights)),
+        mtp_layer_count=sizes.mtp_layers,
         notes=(*notes, _LEFT_OUT_NOTE.format(bytes=left_out)) if left_out else tuple(notes),
     )
-    return _add_mtp_layer(sizes, facts)
 
 
 class _Weight(NamedTuple):
@@ -156,54 +155,6 @@ def _list_terms(
     yield from (replace(term, rate=rate) for term, rate in pairs.items())
 
 
-def _add_mtp_layer(sizes: GgufSizes, facts: ModelFacts) -> ModelFacts:
-    """Return a model's facts with the first layer that predicts further tokens, as a model, if the file has any.
-
-    Further layers count if they have tensors like it.
-    """
-    layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
-    for tensor in filter(sizes.is_of_mtp_layer, sizes.file.tensors):
-        layers[_read_layer(tensor)].append(tensor)
-    first = layers.get(str(sizes.blocks))
-    if first is None:
-        return facts
-    alike = sum(_list_shapes(layer) == _list_shapes(first) for layer in layers.values())
-    notes = (_FURTHER_NOTE,) if alike < len(layers) else ()
-    return replace(facts, mtp_layer=_describe_mtp_layer(sizes, facts, first, notes), mtp_layer_count=alike)
-
-
-def _describe_mtp_layer(
-    sizes: GgufSizes, facts: ModelFacts, tensors: Sequence[StoredTensor], notes: tuple[str, ...]
-) -> ModelFacts:
-    """Return a layer that predicts further tokens as a model, by its tensors.
-
-    Its attention is like in the last layer before it. If it has no table or no head, it uses the table or the head of
-    the model.
-    """
-    stored = _list_parts(_describe_weights(sizes, tensors))
-    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in stored}
-    weights = (*stored, *(replace(part, is_shared=True) for part in facts.weights if part.kind in lacking))
-    latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
-    attention = list(sizes.list_layers())[-1:] if latent is None else []
-    cache_layers = list(sizes.list_cache_layers(dtype_bytes(facts.dtype), latent))
-    return replace(
-        facts,
-        name=f"its own layer {sizes.blocks:,}",
-        parameters=sum(tensor.elements for tensor in tensors),
-        weights=weights,
-        sizes=replace(facts.sizes, layers=1),
-        work=Work(tuple(_list_terms(weights, attention, latent)), latent),
-        cache=CacheGrowth(tuple(cache_layers[-1:])),
-        matrices=(),
-        notes=notes,
-    )
-
-
 def _read_layer(tensor: StoredTensor) -> str:
     """Return the number of a tensor's layer, by its name: "3" in "blk.3.attn_q.weight"."""
     return tensor.name.split(".")[1]
-
-
-def _list_shapes(layer: Iterable[StoredTensor]) -> set[tuple[str, tuple[int, ...], str]]:
-    """Return the names of a layer's tensors, without its number, with their shapes and types."""
-    return {(tensor.name.split(".", 2)[2], tensor.shape, tensor.dtype) for tensor in layer}

@@ -59,7 +59,8 @@ class GgufSizes:
     Attributes:
         file: The header of the file.
         architecture: The architecture, by its name in llama.cpp.
-        blocks: How many layers make the next token; the layers behind them predict further tokens.
+        blocks: How many layers make the next token.
+        mtp_layers: How many layers are behind them, which predict further tokens.
     """
 
     def __init__(self, file: GgufFile) -> None:
@@ -70,7 +71,8 @@ class GgufSizes:
         self.architecture = architecture
         if file.metadata.get(f"{architecture}.attention.causal") is False or self._find("block_count") is None:
             raise InputError(f"{file.path} holds no model that generates text: its architecture is {architecture!r}")
-        self.blocks = self._require("block_count") - (self._find("nextn_predict_layers") or 0)
+        self.mtp_layers = self._find("nextn_predict_layers") or 0
+        self.blocks = self._require("block_count") - self.mtp_layers
         self._shapes = {tensor.name: tensor.shape for tensor in file.tensors}
 
     def require_routing(self) -> Routing:
