@@ -11,7 +11,7 @@ from profilerkit.arguments.names import status_names
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.hooks.offers import name_of_metric
-from profilerkit.input_shapes import parse_input_shape, shapes_of_text
+from profilerkit.input_shapes import parse_input_shape
 from profilerkit.models.opening import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
 
@@ -132,38 +132,14 @@ def _suggest_keys(key: str, keys: tuple[str, ...], what: str) -> str:
 
 
 def check_shape(value: Any) -> Any:
-    """Return a shape in the stored form; raise `ArgumentError` for an invalid shape.
+    """Return a shape as TOML has it, which is stored; raise `ArgumentError` for an invalid shape.
 
-    A text of the command line, "3,32,32", becomes the equal list or table of TOML, so that both are the same case.
     `read_shape` makes the form for `profilerkit.profile` of it when a case is run.
     """
-    stored = _parse_texts(value)
-    parse_input_shape(read_shape(stored))
-    return stored
-
-
-def _parse_texts(value: Any) -> Any:
-    """Return a shape with lists and tables for texts: ``[3, 32, 32]`` for "3,32,32"."""
-    texts = [value] if isinstance(value, str) else value
-    are_texts = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
-    if not are_texts or not texts:
-        return value
-    try:
-        shapes = shapes_of_text(texts)
-    except ArgumentError as error:
-        raise ArgumentError(f"input_shape: {error}; or a list, [3, 224, 224]") from None
-    if isinstance(shapes, Mapping):
-        return {name: _list_sizes(shape) for name, shape in shapes.items()}
-    lists = [_list_sizes(shape) for shape in shapes]
-    return lists if len(lists) > 1 else lists[0]
-
-
-def _list_sizes(shape: tuple[Any, ...]) -> Any:
-    """Return a shape as TOML has it: a list, or a table if a text names the dtype too."""
-    if len(shape) == 2 and isinstance(shape[1], str):
-        sizes, dtype = shape
-        return {"shape": list(sizes), "dtype": dtype}
-    return list(shape)
+    if isinstance(value, str):
+        raise ArgumentError(f"input_shape: {shown(value)} is a text; write a list, [3, 224, 224]")
+    parse_input_shape(read_shape(value))
+    return value
 
 
 def read_shape(value: Any) -> Any:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from profilerkit.count_text import format_count
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, find_difference
 from profilerkit.trace.columns import WORK
-from profilerkit.trace.layer_paths import nearest_around
-from profilerkit.trace.records import LayerTable
 
 __all__ = ["compare_operators", "find_layers", "leave_out_renamed", "sum_operators"]
 
-#: The column of the trainable parameters that a layer itself holds; only `_add_own_trainable` makes it.
-_OWN_TRAINABLE = "own_trainable_params"
 #: By metric, the column of the aligned layers whose sum is the metric.
 _COLUMNS = {
     "macs": "own_macs",
     "flops": "own_flops",
     "total_params": "own_params",
-    "trainable_params": _OWN_TRAINABLE,
     "model_size": "own_params",
 }
 #: How many kinds of layers, and how many operators of each, are named.
@@ -58,36 +52,12 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     if metric == "memory_footprint":
         return tuple(_find_peaks(before, after))
     column = _COLUMNS.get(metric)
-    if column == _OWN_TRAINABLE:
-        before, after = _add_own_trainable(before), _add_own_trainable(after)
     if column is None or any(side.layers is None or column not in side.layers.columns for side in (before, after)):
         return ()
     parameters = before.get("total_params"), after.get("total_params")
     if metric == "model_size" and None not in parameters and parameters[0] == parameters[1]:
         return ("as many parameters as before: buffers or dtypes differ",)
     return tuple(_describe_moves(before, after, metric, column))
-
-
-def _add_own_trainable(report: Report) -> Report:
-    """Return a report whose layers have the trainable parameters that each holds beside those of the layers inside.
-
-    They are None if the layers inside share parameters: the layer around them counts these once.
-    """
-    rows = [dict(row) for row in report.layers or ()]
-    if any("trainable_params" not in row for row in rows):
-        return report
-    inside: dict[str | None, list[dict[str, Any]]] = {}
-    around = nearest_around(row["path"] for row in rows)
-    for row in rows:
-        inside.setdefault(around[row["path"]], []).append(row)
-    for row in rows:
-        inner = inside.get(row["path"], [])
-        counts = [row["trainable_params"], *(one["trainable_params"] for one in inner)]
-        is_known = None not in counts and (
-            not inner or row["params"] == row["own_params"] + sum(one["params"] for one in inner)
-        )
-        row[_OWN_TRAINABLE] = counts[0] - sum(counts[1:]) if is_known else None
-    return replace(report, layers=LayerTable(rows))
 
 
 def _describe_moves(before: Report, after: Report, metric: str, column: str) -> Iterator[str]:

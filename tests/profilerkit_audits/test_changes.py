@@ -53,19 +53,6 @@ def test_a_size_that_moved_without_its_parameters() -> None:
     assert find_layers(one, two, "model_size")[0].endswith("(Dense): +5 parameters"), "4 weights and a bias"
 
 
-def test_a_layer_that_is_trained_now_moved_the_trainable_parameters() -> None:
-    """The parameters are the same 40 on both sides: 4 x 8 weights and 8 biases."""
-    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["total_params"])
-    assert report.layers is not None
-    frozen, trained = (
-        replace(report, layers=LayerTable([{**row, "trainable_params": trainable} for row in report.layers]))
-        for trainable in (0, 40)
-    )
-    (text,) = find_layers(frozen, trained, "trainable_params")
-    assert text.endswith("(Dense): +40")
-    assert find_layers(frozen, trained, "total_params") == ()
-
-
 def test_a_layer_whose_count_is_unknown_did_not_move() -> None:
     """Layers of 4 x 8 and 8 x 2, for one sample 32 and 16 MACs; unknown is how many the first one has in a report."""
     whole = profile(Sequential(dense(4, 8), dense(8, 2)), input_shape=(4,), metrics=["macs"])
