@@ -1,8 +1,10 @@
-"""Classes of tensors, and tensors with values, with a graph, or that are views."""
+"""Classes of tensors, and tensors with values, with a graph, or alive."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import torch
@@ -11,7 +13,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from profilerkit.process.cached import once_for_each
 
-from ..compat.tensors import is_view
+from ..compat.tensors import TensorBase, is_view
 
 __all__ = [
     "PLAIN_TYPES",
@@ -20,6 +22,7 @@ __all__ = [
     "has_unsized",
     "have_graphs",
     "is_wrapper_class",
+    "list_tensors_alive",
     "list_with_values",
     "list_wrapped",
     "view_like",
@@ -37,6 +40,16 @@ _FUNCTIONS: tuple[Any, ...] = (
 def list_with_values(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Return the tensors with values that could be kept: not on the meta device, not lazy."""
     return [tensor for tensor in tensors if not (tensor.is_meta or isinstance(tensor, UninitializedTensorMixin))]
+
+
+def list_tensors_alive() -> list[torch.Tensor]:
+    """Return the tensors that the garbage collector has noted.
+
+    There may be millions of objects of some thousands of types: no Python code runs for each of them.
+    """
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, TensorBase)}
+    return [*compress(objects, map(kinds.__contains__, map(type, objects)))]
 
 
 def has_unsized(tensors: Iterable[torch.Tensor]) -> bool:

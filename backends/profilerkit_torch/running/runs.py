@@ -24,10 +24,10 @@ from ..model.storages import list_aliases
 from ..model.tensors import has_graph
 from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
-from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
 from ..untouched.preservation import preserve, substitute, watch_parameters
 from ..untouched.snapshots import list_class_tensors
+from ..untouched.surroundings import Surroundings
 from ..untouched.temporary_settings import deepen_recursion, disable_compiling
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
@@ -72,7 +72,7 @@ def _prepare_model(
     is_sharded = options.device is None and len({tensor.device for tensor in inventory.tensors}) > 1
     with (
         preserve(model, inventory=inventory),
-        outside_restored(inventory, inputs),
+        Surroundings(inventory, inputs).restore_at_end(),
         deepen_recursion(),
         move_model(inventory, None if is_sharded else target) as moved,
     ):

@@ -14,7 +14,7 @@ from profilerkit.process.restoring import for_each, restored
 from ..compat.modes import unseen_by_functions
 from ..compat.tensors import find_storage, storage_address
 from ..costs.shapes import has_floats
-from ..untouched.leftovers import tensors_alive
+from ..model.tensors import list_tensors_alive
 from .exposed_memory import ExposedMemory
 from .live_bytes import LiveBytes
 from .unseen_work import OtherThreads
@@ -84,7 +84,7 @@ class UntrackedTensors:
             return
         self._knows_earlier = True
         with frozen_objects_found(), unseen_by_functions():
-            for tensor in tensors_alive():
+            for tensor in list_tensors_alive():
                 self._others.add(tensor, 0)
 
     def _restore_gradients(self) -> None:

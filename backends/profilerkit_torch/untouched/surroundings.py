@@ -8,7 +8,7 @@ may store a tensor is noted before a pass as one of `holders`. A tensor that is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import partial
 from opcode import opmap
@@ -21,7 +21,7 @@ from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.process.containers import CONTAINERS
 from profilerkit.process.object_facts import count_items, list_slots
-from profilerkit.process.restoring import call_each
+from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import list_reachable
@@ -77,6 +77,14 @@ class Surroundings:
         self.own_cells = [holder for holder in self.holders if isinstance(holder, Cell)]
         self._note_functions([*_list_hooks(inventory), inputs.function])
 
+    def restore_holders(self, is_unwanted: Callable[[torch.Tensor], bool]) -> list[str]:
+        """Restore the holders whose new contents lead to unwanted tensors; return the names of these contents."""
+        names: list[str] = []
+        for_each(
+            lambda holder: names.extend(holder.restore_if_new(is_unwanted)), [(holder,) for holder in self.holders]
+        )
+        return names
+
     def restore_own_cells(self) -> None:
         """Restore the closure variables of the model's own methods, numbers too, as if they were attributes.
 
@@ -88,6 +96,16 @@ class Surroundings:
         """Let go of everything noted."""
         self.holders.clear()
         self._visited.clear()
+
+    def restore_at_end(self) -> restored:
+        """Return a block that restores the holders that have new tensors, and then lets go of all.
+
+        A run may fill a cache. Under autocast, or on another device, it would leave tensors there that the caller's own
+        calls do not expect.
+        """
+        return restored(
+            self.restore_own_cells, lambda: self.restore_holders(lambda tensor: True), self.forget, in_child=False
+        )
 
     def _note_functions(self, functions: Iterable[Any]) -> None:
         """Note the holders that functions can reach, and the functions that they name in turn."""

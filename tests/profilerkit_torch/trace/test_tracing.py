@@ -138,7 +138,7 @@ def test_what_stood_in_is_gone_after_a_pass(inputs: tuple[Any, ...], monkeypatch
         return []
 
     searches: list[str] = []
-    monkeypatch.setattr(leftovers, "tensors_alive", search)
+    monkeypatch.setattr(leftovers, "list_tensors_alive", search)
     trace_complete(Call(lambda self, a, b: (a * 2, b, self.layer(ones(1, 8))), layer=linear()), *inputs)
     assert searches == []
 

@@ -286,7 +286,7 @@ def test_caches_that_the_code_leads_to_are_not_searched_for(monkeypatch: pytest.
     def refused(tensors: list[torch.Tensor]) -> list[str]:
         raise AssertionError(f"a search for {len(tensors)} tensors")
 
-    monkeypatch.setattr("profilerkit_torch.untouched.leftovers._forget_in_caches", refused)
+    monkeypatch.setattr("profilerkit_torch.untouched.leftovers._search_holders", refused)
     model = _Positions()
     kept = model.table(3, torch.device("cpu"))
     found = trace_model(model)
