@@ -36,21 +36,19 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
         times: The times that a backend measured.
         traces: The trace with the counts of each phase, or the reason why there is none.
     """
-    work = [Work(None, None)] * len(times.operators)
+    rows = [_Row(op) for op in times.operators]
     layer_work: dict[tuple[str, str], Work] = {}
-    for phase in times.whole:
+    for phase in dict.fromkeys([*times.whole, *(op.phase for op in times.operators)]):
+        rows_of_phase = [row for row in rows if row.time.phase == phase]
         trace = _require_phase(traces.get(phase, "there is no static trace of it"), phase)
-        rows = {index: _Row(op) for index, op in enumerate(times.operators) if op.phase == phase}
         if isinstance(trace, str):
-            for row in rows.values():
+            for row in rows_of_phase:
                 row.add_reason(trace)
         else:
             traced = _TracedWork(trace, phase, times)
-            _fill(list(rows.values()), traced)
+            _fill_rows(rows_of_phase, traced)
             layer_work |= {(phase, path): layer for path, layer in traced.sum_layers()}
-        for index, row in rows.items():
-            work[index] = row.work
-    return OperatorTimeTable(times, work, layer_work)
+    return OperatorTimeTable(times, [row.work for row in rows], layer_work)
 
 
 def _require_phase(trace: ModelTrace | str, phase: str) -> ModelTrace | str:
@@ -108,30 +106,15 @@ class _Match(NamedTuple):
     is_all: bool
 
 
-def _fill(rows: Sequence[_Row], traced: _TracedWork) -> None:
+def _fill_rows(rows: Sequence[_Row], traced: _TracedWork) -> None:
     """Give each row its records, or the reasons why it has none."""
     for row in rows:
         cover = traced.explain_cover(row.time.layer)
         if cover:
             row.add_reason(cover)
-    claims, strangers = _find_claims([row for row in rows if not row.reasons], traced)
-    unclaimed: dict[str, list[OpRecord]] = defaultdict(list)
-    for key, records in traced.records.items():
-        if key in claims:
-            _give_records(key.name, records, claims[key])
-        else:
-            unclaimed[key.layer] += records
-    for layer, strange_rows in strangers.items():
-        _give_rest(strange_rows, unclaimed[layer], traced.left_out.get(layer))
-
-
-def _find_claims(
-    rows: Sequence[_Row], traced: _TracedWork
-) -> tuple[Mapping[_OperatorKey, Sequence[_Claim]], Mapping[str, Sequence[_Row]]]:
-    """Return the calls that want records of each operator, in order; and each layer's rows that want others too."""
     claims: dict[_OperatorKey, list[_Claim]] = defaultdict(list)
-    strangers: dict[str, list[_Row]] = defaultdict(list)
-    calls = [(call, row) for row in rows for call in row.calls]
+    strangers: dict[str, list[_Row]] = defaultdict(list)  # by layer, the rows whose calls are more than their claims
+    calls = [(call, row) for row in rows if not row.reasons for call in row.calls]
     for call, row in sorted(calls, key=lambda item: item[0].order):
         layer = row.time.layer
         match = _find_match(call.operator, layer, traced)
@@ -139,7 +122,12 @@ def _find_claims(
             claims[key].append(_Claim(call.order, row))
         if not match.is_all and row not in strangers[layer]:
             strangers[layer].append(row)
-    return claims, strangers
+    for key, claims_of_key in claims.items():
+        _give_records(key.name, traced.records[key], claims_of_key)
+    for layer, strange_rows in strangers.items():
+        unclaimed = [key for key in traced.records if key.layer == layer and key not in claims]
+        rest = [record for key in unclaimed for record in traced.records[key]]
+        _give_rest(strange_rows, rest, traced.left_out.get(layer))
 
 
 def _find_match(called: CalledOperator, layer: str, traced: _TracedWork) -> _Match:
