@@ -56,65 +56,74 @@ def count_samples(
     ``layouts`` has the input layouts of layers by their paths, and ``trace`` the calls of the layers with these inputs.
     ``listed`` is how many tensors the list has that the model takes, if it takes one: images, for example.
     """
-    for path, taken in _list_calls(trace):
-        if path in layouts and taken:
-            call = _Call(layouts[path], taken, shapes)
-            if call.decides():
-                return call.count_samples(listed)
-    return None
+    calls = (
+        _Call(layouts[path], tensors, shapes) for path, tensors in _list_calls(trace) if path in layouts and tensors
+    )
+    call = next((call for call in calls if call.is_evidence), None)
+    if call is None:
+        return None
+    rank, shape = call.layout.rank, call.shape
+    if call.takes_batch_of_one:
+        # The model makes it of each tensor of a list in turn, if it takes a list of single samples.
+        singles = sum(len(source) == rank for source in shapes)
+        return listed if singles == listed else 1
+    if call.takes_batch_of_list:
+        return shape[0]
+    if not call.takes_input:
+        return None
+    return 1 if len(shape) == rank else shape[call.layout.batch]
 
 
 def _list_calls(trace: ModelTrace) -> Iterator[tuple[str, Sequence[TensorInfo]]]:
     """Yield the path and the inputs of a layer for each call that has operators of its own, in the order of calls."""
-    taken = {(layer.path, index): call.inputs for layer in trace.layers for index, call in enumerate(layer.calls)}
+    inputs = {(layer.path, index): call.inputs for layer in trace.layers for index, call in enumerate(layer.calls)}
     for key in dict.fromkeys((operator.layer, operator.call) for operator in trace.operators):
-        if key in taken:
-            yield key[0], taken[key]
+        if key in inputs:
+            yield key[0], inputs[key]
 
 
 class _Call(NamedTuple):
-    """A call of a layer: its input layout, its inputs, and the shapes of the inputs of the model."""
+    """A call of a layer.
+
+    Attributes:
+        layout: The input layout of the layer.
+        inputs: The tensors that it takes.
+        sources: The shapes of the inputs of the model.
+    """
 
     layout: InputLayout
     inputs: Sequence[TensorInfo]
-    shapes: Collection[Shape]
+    sources: Collection[Shape]
 
     @property
     def shape(self) -> Shape:
-        """The shape of its first input."""
+        """The shape of the first tensor that it takes."""
         return self.inputs[0].shape
 
-    def decides(self) -> bool:
-        """Return whether it decides what the inputs of the model are.
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it says what the inputs of the model are.
 
-        A layer that shows only single samples decides nothing if an input has more dimensions than its sample: its
-        vector may be shared by all samples of that input, such as the time step of a denoiser.
+        A layer that shows only single samples says nothing if an input has more dimensions than its sample: its vector
+        may be shared by all samples of that input, such as the time step of a denoiser.
         """
         if not self.layout.only_single:
             return True
-        if any(len(source) > self.layout.rank for source in self.shapes):
+        if any(len(source) > self.layout.rank for source in self.sources):
             return False
-        return len(self.shape) <= self.layout.rank or self._takes_batch_of_one()
+        return len(self.shape) <= self.layout.rank or self.takes_batch_of_one
 
-    def count_samples(self, listed: int) -> int | None:
-        """Return the number of samples by the input of the layer; None if this was not made of the model's inputs."""
-        if self._takes_batch_of_one():  # of each tensor of a list in turn, if the model takes one
-            return listed if sum(len(source) == self.layout.rank for source in self.shapes) == listed else 1
-        if self._takes_batch_of_list():
-            return self.shape[0]
-        if not self._takes_input():
-            return None
-        return 1 if len(self.shape) == self.layout.rank else self.shape[self.layout.batch]
-
-    def _takes_batch_of_one(self) -> bool:
-        """Return whether it takes a batch of one, which was made of an input that has fewer dimensions."""
+    @property
+    def takes_batch_of_one(self) -> bool:
+        """Whether it takes a batch of one, which was made of an input that has fewer dimensions."""
         if len(self.shape) <= self.layout.rank or self.shape[self.layout.batch] != 1:
             return False
         sizes = _drop_ones(self.shape)
-        return any(len(source) < len(self.shape) and _drop_ones(source) == sizes for source in self.shapes)
+        return any(len(source) < len(self.shape) and _drop_ones(source) == sizes for source in self.sources)
 
-    def _takes_batch_of_list(self) -> bool:
-        """Return whether a convolution takes a batch with a place for each input that is one sample, of whatever size.
+    @property
+    def takes_batch_of_list(self) -> bool:
+        """Whether a convolution takes a batch with a place for each input that is one sample, of whatever size.
 
         For example, the images of a list, (3, 480, 640) and (3, 600, 600), are scaled and joined to (2, 3, 800, 800).
         """
@@ -122,19 +131,20 @@ class _Call(NamedTuple):
         if self.layout.is_sequence or self.layout.only_single or len(self.shape) != rank + 1:
             return False
         number, channels = self.shape[:2]
-        singles = [source for source in self.shapes if len(source) == rank]
+        singles = [source for source in self.sources if len(source) == rank]
         return len(singles) == number and all(source[0] == channels for source in singles)
 
-    def _takes_input(self) -> bool:
-        """Return whether an input of the model has the dimensions of the layer's input, except for the features."""
+    @property
+    def takes_input(self) -> bool:
+        """Whether an input of the model has the dimensions of the layer's input, except for the features."""
         rank = len(self.shape)
         if not self.layout.is_sequence:
-            return any(len(source) == rank and source[:1] == self.shape[:1] for source in self.shapes)
+            return any(len(source) == rank and source[:1] == self.shape[:1] for source in self.sources)
         if any(len(tensor.shape) == 1 for tensor in self.inputs[1:]):  # sequences of all samples in one row
             return False
         # Time and batch are dimensions of the input. The features are made in the model, and tokens have none.
         around = self.shape[:-1]
-        return any(len(source) in (rank, rank - 1) and source[: rank - 1] == around for source in self.shapes)
+        return any(len(source) in (rank, rank - 1) and source[: rank - 1] == around for source in self.sources)
 
 
 def _drop_ones(shape: Shape) -> list[int]:
