@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import NamedTuple
 
 from ..trace.layer_paths import parent_path, walk_outwards
@@ -91,34 +92,33 @@ def name_types(name: str, operators: Iterable[TypedOperator], with_containers: b
     unless ``with_containers`` is set: for formats with operators such as attention, whose projections are inner layers.
     """
     types = {"": name}
-    ranks: dict[str, int] = {}  # the rank of the operator that has given the layer its type
+    own_operators: dict[str, list[TypedOperator]] = {}
     for operator in operators:
-        if not operator.layer:
-            continue
-        for outer in reversed([*walk_outwards(operator.layer)]):
-            types.setdefault(outer, CONTAINER)
-        rank, rank_so_far = _rank(operator), ranks.get(operator.layer, 0)
-        is_last_of_its_rank = rank == rank_so_far and rank != _BEST
-        if rank > rank_so_far or is_last_of_its_rank:
-            types[operator.layer] = operator.type
-            ranks[operator.layer] = rank
+        if operator.layer:
+            own_operators.setdefault(operator.layer, []).append(operator)
+            for path in reversed([*walk_outwards(operator.layer)]):  # outer layers come before the layers inside
+                types.setdefault(path, CONTAINER)
+    types |= {path: _choose_type(members) for path, members in own_operators.items()}
     if not with_containers:
-        for path in types:
-            parent = parent_path(path)
-            if parent:
-                types[parent] = CONTAINER
+        types |= {parent: CONTAINER for path in types if (parent := parent_path(path))}
     return types
 
 
-#: The rank of an operator with a weight.
-_BEST = 2
+def _choose_type(operators: Sequence[TypedOperator]) -> str:
+    """Return the type of a layer with these operators of its own, in order."""
+    with_weights = [operator for operator in operators if operator.has_weight]
+    if with_weights:
+        return with_weights[0].type
+    working = [operator for operator in operators if not operator.is_free]
+    return (working or operators)[-1].type
 
 
-def _rank(operator: TypedOperator) -> int:
-    """Return how well an operator shows the type of its layer."""
-    if operator.has_weight:
-        return _BEST
-    return 0 if operator.is_free else 1
+@dataclass
+class _CountedLayer:
+    """The operator that the first call of a layer began with, and the index of the layer's last call."""
+
+    first_operator: str
+    call: int = 0
 
 
 class CallCounter:
@@ -130,8 +130,7 @@ class CallCounter:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, int] = {}
-        self._first_operators: dict[str, str] = {}
+        self._layers: dict[str, _CountedLayer] = {}
         #: The layers around the last node that is in any, or in the model itself; and their calls, as they are counted.
         self._last: Sequence[Scope] = ()
         self._last_chain: tuple[Scope, ...] = (ROOT,)
@@ -153,14 +152,14 @@ class CallCounter:
 
     def _number_calls(self, operator: str, around: Sequence[Scope]) -> tuple[Scope, ...]:
         """Return the calls around a node; layers that are not around the last node are entered by its operator."""
-        is_open = True
         chain = [ROOT]
-        for depth, (path, number) in enumerate(around):
-            is_open = is_open and depth < len(self._last) and self._last[depth].path == path
-            if path not in self._calls:
-                self._calls[path] = 0
-                self._first_operators[path] = operator
-            elif not (is_open or number) and self._first_operators[path] == operator:  # a number tells the call itself
-                self._calls[path] += 1
-            chain.append(Scope(path, number or self._calls[path]))
+        is_open = True
+        for (path, number), last in zip_longest(around, self._last[: len(around)]):
+            is_open = is_open and last is not None and last.path == path
+            layer = self._layers.get(path)
+            if layer is None:
+                layer = self._layers[path] = _CountedLayer(operator)
+            elif not is_open and not number and layer.first_operator == operator:  # a number tells the call itself
+                layer.call += 1
+            chain.append(Scope(path, number or layer.call))
         return tuple(chain)
