@@ -88,6 +88,7 @@ _UNSIZED = frozenset(
         *("_linalg_eigh", "_linalg_eigvals", "linalg_eig", "linalg_eigvals", "linalg_eigvalsh"),
         *("_linalg_svd", "linalg_svdvals", "linalg_qr", "linalg_householder_product", "geqrf", "ormqr"),
         *("_linalg_solve_ex", "linalg_lstsq", "cholesky_solve"),
+        "lstm",  # on the CPU it is one of oneDNN, whose layout of the weights and whose room depend on the processor
         *("_unique2", "unique_dim", "masked_select", "multinomial", "isin"),
         # Rare ones, of which each would need a rule of its own.
         *("median", "nanmedian", "kthvalue", "count_nonzero", "histc", "histogram", "im2col"),
@@ -95,7 +96,7 @@ _UNSIZED = frozenset(
         *("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
     )
 )
-_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
+_RECURRENT = ("gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: Operators that make the positions of a mask among their indices, of which shapes do not tell how many there are.
 _PUTS = ("index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put")
 #: Losses of pairs of elements: the CPU makes copies of inputs and targets of several dtypes or shapes.
