@@ -86,7 +86,7 @@ class _Direction(torch.autograd.Function):
         ctx.recorder, ctx.has_biases = recorder, has_biases
         ctx.memory = recorder.hold(x, sizes.for_backward)
         products = recorder.hold(x, sizes.gates)  # of the input; alive until the last step
-        with below_autograd():
+        with below_autograd(), recorder.hold_inside():
             outputs = _run(kind, has_biases, x, *tensors)
         del products
         ctx.save_for_backward(x, *tensors)

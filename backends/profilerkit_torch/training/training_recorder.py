@@ -51,6 +51,8 @@ class TrainingRecorder(Recorder):
         self._left_bytes: int | None = None
         #: To how many scores torch adds a mask that costs nothing; None outside of such attention.
         self._free_scores: int | None = None
+        #: Whether the caller holds what the operators make inside.
+        self._holds_inside = False
         self._node_memory = NodeMemory(self.live, self.operators)
 
     def begin_forward(self) -> None:
@@ -85,6 +87,15 @@ class TrainingRecorder(Recorder):
             yield
         finally:
             self._free_scores = None
+
+    @contextmanager
+    def hold_inside(self) -> Iterator[None]:
+        """Count nothing inside the operators that run here: the caller holds it."""
+        self._holds_inside = True
+        try:
+            yield
+        finally:
+            self._holds_inside = False
 
     def hold(self, like: torch.Tensor, elements: int) -> torch.Tensor:
         """Return a tensor of so many elements and the dtype of another tensor; its bytes live as long as it does."""
@@ -124,6 +135,8 @@ class TrainingRecorder(Recorder):
         if cost is not None:
             operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
             plan = msgspec.structs.replace(plan, operator=operator)
+        if self._holds_inside:
+            plan = msgspec.structs.replace(plan, bytes_inside=0, unknown_inside="")
         super()._record_run(plan, result, call, reads)
 
     def _price(self, operator: OpRecord, call: OperatorCall, result: Any) -> Cost | None:
