@@ -1,7 +1,7 @@
 """When an interrupt reaches the user's handler: not while a block is entered or left that changes something for a time.
 
 An interrupt in the middle of such an ``__enter__`` or ``__exit__`` would leave half of the change. So while anything is
-changed, which `restoring` says by `INTERRUPTS.watch` and `INTERRUPTS.leave`, SIGINT comes to `_handle_signal`: while a
+changed, which `restoring` says by `INTERRUPTS.watch` and `INTERRUPTS.leave`, SIGINT comes to this module: while a
 block is entered or left it is sent again a moment later, and anywhere else it goes to the user's own handler at once.
 
 Python drops the error of a handler in a finalizer, or in the callback of a weak reference. So the error of the user's
@@ -28,8 +28,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Whether an interrupt waits inside a function, wherever that is called from. It does not if the function runs the
 #: user's code, or waits itself; it does if code in C calls the function, and the process crashes if it raises.
 _waits_in: dict[CodeType, bool] = {}
-#: Functions that enter or leave a block, or take something away that was kept for one.
-_CHANGING = frozenset(("__enter__", "__exit__", "__del__"))
 #: How long until an interrupt that came while a block was entered or left is sent again.
 _SECONDS_UNTIL_AGAIN = 0.001
 
@@ -50,33 +48,44 @@ def keep_interrupts_from(function: object) -> None:
 
 
 class _Interrupts:
-    """The user's handler of SIGINT, and its error."""
+    """Keeps the user's handler of SIGINT, and its error."""
 
     def __init__(self) -> None:
-        self.handler: Any = None
-        self.raised: BaseException | None = None
+        self._handler: Any = None
+        self._raised: BaseException | None = None
 
     def watch(self) -> None:
         """Have interrupts of the main thread come here, where the user has a handler of Python's."""
         if not _is_main_thread():
             return
-        self.raised = None
+        self._raised = None
         handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and handler is not _handle_signal:
-            self.handler = handler
-            signal.signal(signal.SIGINT, _handle_signal)
+        if callable(handler) and handler != self._handle:
+            self._handler = handler
+            signal.signal(signal.SIGINT, self._handle)
 
     def leave(self) -> None:
         """Give the user's handler back, unless his code has set another one meanwhile."""
-        if _is_main_thread() and signal.getsignal(signal.SIGINT) is _handle_signal:
-            signal.signal(signal.SIGINT, self.handler)
+        if _is_main_thread() and signal.getsignal(signal.SIGINT) == self._handle:
+            signal.signal(signal.SIGINT, self._handler)
 
     def take_raised(self) -> BaseException | None:
         """Return the error of the handler in the main thread, once."""
         if not _is_main_thread():
             return None
-        raised, self.raised = self.raised, None
+        raised, self._raised = self._raised, None
         return raised
+
+    def _handle(self, number: int, frame: FrameType | None) -> Any:
+        """Call the user's handler and keep its error; while a block is entered or left, have the signal sent again."""
+        if _is_changing(frame):
+            _thread.start_new_thread(_send_again, (number,))
+            return None
+        try:
+            return self._handler(number, frame)
+        except BaseException as error:
+            self._raised = error
+            raise
 
 
 INTERRUPTS = _Interrupts()
@@ -84,18 +93,6 @@ INTERRUPTS = _Interrupts()
 
 def _is_main_thread() -> bool:
     return threading.main_thread().ident == get_ident()
-
-
-def _handle_signal(number: int, frame: FrameType | None) -> Any:
-    """Call the user's handler and keep its error; while a block is entered or left, have the signal sent again soon."""
-    if _is_changing(frame):
-        _thread.start_new_thread(_send_again, (number,))
-        return None
-    try:
-        return INTERRUPTS.handler(number, frame)
-    except BaseException as error:
-        INTERRUPTS.raised = error
-        raise
 
 
 def _send_again(number: int) -> None:
@@ -112,16 +109,20 @@ def _is_changing(frame: FrameType | None) -> bool:
     """
     is_inner_ours = False
     while frame is not None:
-        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
-        if code in _waits_in:
-            return _waits_in[code]
+        module = str(frame.f_globals.get("__name__"))
+        if frame.f_code in _waits_in:
+            return _waits_in[frame.f_code]
         is_ours = is_own_module(module)
-        if module == "contextlib":
-            if code.co_name != "inner":  # that is a whole call with a block as its decorator; all others change a block
-                return True
-        elif is_inner_ours and not is_ours:
+        if is_inner_ours and not is_ours and module != "contextlib":
             return False
-        elif code.co_name in _CHANGING:
+        if _changes_something(frame.f_code.co_name, module):
             return True
         is_inner_ours, frame = is_ours, frame.f_back
     return False
+
+
+def _changes_something(name: str, module: str) -> bool:
+    """Return whether a function enters or leaves a block, or takes something away that was kept for one."""
+    if module == "contextlib":
+        return name != "inner"  # that is a whole call, with a block as its decorator
+    return name in ("__enter__", "__exit__", "__del__")

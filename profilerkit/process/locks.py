@@ -73,7 +73,7 @@ class _Block(restored):
         try:
             self._lock.acquire()
         except BaseException as error:  # while it waited for another thread
-            self._put_back(error)
+            self.__exit__(type(error), error, error.__traceback__)
             raise
 
 

@@ -69,92 +69,74 @@ class restored:
     {'fast': True}
     """
 
-    __slots__ = ("_in_child", "_remaining", "_thread")
+    __slots__ = ("in_child", "remaining", "thread")
 
     def __init__(self, *steps: Step, in_child: Step | bool = True) -> None:
-        self._remaining = [*reversed(steps)]
-        self._in_child = in_child
-        self._thread = 0
+        self.remaining: list[Step] = [*reversed(steps)]
+        self.in_child = in_child
+        self.thread = 0
 
     def __enter__(self) -> None:
-        self._thread = get_ident()
-        stack = _stacks.setdefault(self._thread, [])
+        self.thread = get_ident()
+        stack = _stacks.setdefault(self.thread, [])
         try:
             if not stack:
                 INTERRUPTS.watch()
             stack.append(self)
         except BaseException:  # another thread has raised it in this one
-            stack[:] = [change for change in stack if change is not self]
-            self._forget_if_last(stack)
+            self.__exit__(None, None, None)
             raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            self._put_back(error)
+            _put_back(self, error)
         except BaseException:  # it may have come before all was put back
-            self._put_back(error)
+            _put_back(self, error)
             raise
 
-    def _put_back(self, error: BaseException | None) -> None:
-        """Call the steps of inner blocks whose end was not reached, then the steps of this block.
 
-        The worst error of a step is raised at the end, unless the block ended with an interrupt, which is worse.
-        """
-        stack = _stacks.get(self._thread, [])
-        if error is not None:
+#: The blocks that have begun and not ended, by thread, the innermost last.
+_stacks: dict[int, list[restored]] = {}
+
+
+def _put_back(block: restored, error: BaseException | None) -> None:
+    """Call the steps of inner blocks whose end was not reached, then the steps of this block, which ends with an error.
+
+    The worst error of a step is raised at the end, unless the block ended with an interrupt, which is worse.
+    """
+    stack = _stacks.get(block.thread, [])
+    if error is not None:
+        _end_suspended(error)
+    errors: list[BaseException] = []
+    while block in stack:
+        remaining = stack[-1].remaining
+        if remaining:
+            errors += _call_step(remaining[-1])
+            remaining.pop()
+        else:
+            stack.pop()
+    if not stack and block.thread in _stacks:
+        INTERRUPTS.leave()
+        _stacks.pop(block.thread, None)
+    if error is not None and not isinstance(error, Exception):
+        errors = [failure for failure in errors if not isinstance(failure, Exception)]
+    if errors:
+        raise _find_worst(errors)
+
+
+def _call_step(step: Step) -> list[BaseException]:
+    """Call a step, and call it again if it raises, at most `_TRIES` times; return its errors."""
+    errors: list[BaseException] = []
+    for _ in range(_TRIES):
+        try:
+            step()
+            break
+        except BaseException as error:
+            errors.append(error)
             _end_suspended(error)
-        errors: list[BaseException] = []
-        while self in stack:
-            innermost = stack[-1]
-            if innermost._remaining:
-                innermost._call_next_step(errors)
-            else:
-                stack.pop()
-        self._forget_if_last(stack)
-        is_interrupted = error is not None and not isinstance(error, Exception)
-        worst = _find_worst(errors) if errors else None
-        if worst is not None and not (is_interrupted and isinstance(worst, Exception)):
-            raise worst
-
-    def _call_next_step(self, errors: list[BaseException]) -> None:
-        """Call the next of the remaining steps; one that raises is called again, at most `_TRIES` times."""
-        for _ in range(_TRIES):
-            try:
-                self._remaining[-1]()
-                break
-            except BaseException as failure:
-                errors.append(failure)
-                _end_suspended(failure)
-        self._remaining.pop()
-
-    def _forget_if_last(self, stack: list[restored]) -> None:
-        if not stack and self._thread in _stacks:
-            INTERRUPTS.leave()
-            _stacks.pop(self._thread, None)
-
-    def undo_in_child(self) -> None:
-        """Do the remaining steps in a forked child."""
-        if callable(self._in_child):
-            self._in_child()
-        elif self._in_child:
-            for step in reversed(self._remaining):
-                step()
-
-
-class _WholeCall(restored):
-    """Raises again, at its end, an interrupt that was raised where Python drops errors."""
-
-    __slots__ = ()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, traceback)
-        lost = INTERRUPTS.take_raised()
-        if lost is not None and (error is None or isinstance(error, Exception)) and lost is not error:
-            raise lost.with_traceback(None)
+    return errors
 
 
 def whole_call(function: F) -> F:
@@ -162,20 +144,31 @@ def whole_call(function: F) -> F:
 
     An error that another thread raises in this one (`PyThreadState_SetAsyncExc`), or the handler of another signal, may
     come before the first line of an ``__exit__``, which then does nothing: after an error it is called again. Only two
-    such errors in a row could keep SIGINT with the handler of this module.
+    such errors in a row could keep SIGINT with the handler of `interrupts`.
     """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        block = _WholeCall()
+        block = restored()
         try:
             with block:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
         except BaseException as error:
             block.__exit__(type(error), error, error.__traceback__)
+            _raise_dropped(error)
             raise
+        _raise_dropped(None)
+        return result
 
     return cast("F", call)
+
+
+def _raise_dropped(error: BaseException | None) -> None:
+    """Raise again what the user's handler has raised where Python drops errors; ``error`` is raised by the call."""
+    dropped = INTERRUPTS.take_raised()
+    is_interrupted = error is not None and not isinstance(error, Exception)
+    if dropped is not None and not is_interrupted:
+        raise dropped.with_traceback(None)
 
 
 def _end_suspended(error: BaseException) -> None:
@@ -198,8 +191,16 @@ def _end_suspended(error: BaseException) -> None:
                 frame.clear()
 
 
-#: The blocks that have begun and not ended, by thread, the innermost last.
-_stacks: dict[int, list[restored]] = {}
+# Forks ----------------------------------------------------------------------------------------------------------------
+
+
+def _undo(block: restored) -> None:
+    """Do the remaining steps of a block in a forked child."""
+    if callable(block.in_child):
+        block.in_child()
+    elif block.in_child:
+        for step in reversed(block.remaining):
+            step()
 
 
 def _undo_in_child() -> None:
@@ -208,7 +209,7 @@ def _undo_in_child() -> None:
     for thread in [thread for thread in _stacks if thread != this_thread]:
         for block in reversed(_stacks.pop(thread)):
             try:
-                block.undo_in_child()
+                _undo(block)
             except Exception as error:
                 warnings.warn(
                     "the process forked while another thread profiled, and what that thread had changed cannot be "

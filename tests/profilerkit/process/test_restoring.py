@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from profilerkit import Profiler
-from profilerkit.process.restoring import _WholeCall, for_each, restored, whole_call
+from profilerkit.process.restoring import for_each, restored, whole_call
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
 
@@ -209,7 +209,7 @@ def test_the_end_of_a_whole_call_may_be_kept_from_beginning() -> None:
         restored(lambda: done.append("put back")).__enter__()
 
     with own_handler():
-        with pytest.raises(KeyboardInterrupt), raise_at_the_first_line(_WholeCall.__exit__.__code__):
+        with pytest.raises(KeyboardInterrupt), raise_at_the_first_line(restored.__exit__.__code__):
             call()
         assert done == ["put back"]
 
