@@ -16,7 +16,7 @@ from .hooks import offers
 from .hooks.manager import announce
 from .inputs import NoInputs
 from .models.opening import OpenedModel, open_model
-from .piping.cache import Remembered
+from .piping.cache import Cache, Remembered
 from .piping.comparative import Comparative
 from .piping.computation import Computation, Computing
 from .piping.function import ProfilerFunction, describe
@@ -280,7 +280,8 @@ class Profiler:
             "profiler": self,
             "input_source": self._input_source,
         }
-        return Computation(self._registry, provided, self._memory, arguments, recompute, self._computing, self._once)
+        cache = Cache(self._registry, provided, self._memory, arguments, recompute=recompute, once=self._once)
+        return Computation(cache, self._computing)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 

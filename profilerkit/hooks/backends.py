@@ -52,6 +52,30 @@ def load(offer: Offer[BackendInfo]) -> Backend:
     return equip(backend)
 
 
+# Backends that cannot be used -----------------------------------------------------------------------------------------
+
+
+def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:
+    """Return the error for a backend whose framework is missing or too old."""
+    mismatch = describe_untested(info.name) if error.name else ""  # without a name it says that a release is too old
+    return _make_error(
+        f"the {info.name} backend cannot be used: {error}",
+        mismatch,
+        f"install it with: pip install '{info.requirement}'",
+    )
+
+
+def _make_unusable_error(offer: Offer[BackendInfo], reason: str) -> BackendNotInstalledError:
+    """Return the error for a backend whose framework or plugin is broken."""
+    info = offer.item
+    return _make_error(
+        f"the {info.name} backend of plugin {offer.plugin} cannot be used: {reason}",
+        describe_untested(info.name),
+        f"reinstall or update it with: pip install --upgrade '{info.requirement}'",
+        offer.plugin.workaround,
+    )
+
+
 def _make_version_error(offer: Offer[BackendInfo]) -> BackendNotInstalledError:
     """Return the error for a backend that is written for an unsupported version of the interface."""
     from importlib.metadata import version
@@ -61,25 +85,14 @@ def _make_version_error(offer: Offer[BackendInfo]) -> BackendNotInstalledError:
     upgrade = "profilerkit: pip install --upgrade profilerkit"
     if info.api_version < OLDEST_API_VERSION:
         upgrade = f"that package: pip install --upgrade '{info.requirement}'"
-    return BackendNotInstalledError(
+    return _make_error(
         f"the {info.name} backend of plugin {offer.plugin} is written for version {info.api_version} of the interface "
-        f"of backends, and profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}; "
-        f"{offer.plugin.workaround}"
+        f"of backends, and profilerkit {version('profilerkit')} supports {supported}",
+        f"upgrade {upgrade}",
+        offer.plugin.workaround,
     )
 
 
-def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:
-    """Return the error for a backend whose framework is missing or too old."""
-    mismatch = describe_untested(info.name) if error.name else ""  # without a name it says that a release is too old
-    install = f"install it with: pip install '{info.requirement}'"
-    return BackendNotInstalledError(
-        "; ".join(filter(None, (f"the {info.name} backend cannot be used: {error}", mismatch, install)))
-    )
-
-
-def _make_unusable_error(offer: Offer[BackendInfo], reason: str) -> BackendNotInstalledError:
-    info = offer.item
-    problem = f"the {info.name} backend of plugin {offer.plugin} cannot be used: {reason}"
-    update = f"reinstall or update it with: pip install --upgrade '{info.requirement}'"
-    parts = (problem, describe_untested(info.name), update, offer.plugin.workaround)
-    return BackendNotInstalledError("; ".join(filter(None, parts)))
+def _make_error(problem: str, *advice: str) -> BackendNotInstalledError:
+    """Return the error for a problem, with the advice that is not empty."""
+    return BackendNotInstalledError("; ".join(filter(None, (problem, *advice))))

@@ -6,8 +6,8 @@ and the model are unchanged: all may be changed in place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..process.contents import list_contents
@@ -19,23 +19,7 @@ from .registry import Binding, Registry
 from .requests import first_of_several
 from .status import StatusKey
 
-__all__ = ["Cache", "Remembered", "Resolved", "State"]
-
-
-class State(NamedTuple):
-    """The model, and what a function uses beside it, as they are at one time; a later change makes it unequal.
-
-    Attributes:
-        fingerprint: The backend's fingerprint of the model.
-        contents: The contents of the function's arguments and attributes: both may be changed in place.
-    """
-
-    fingerprint: object = None
-    contents: object = None
-
-
-#: The state where nobody will ask for it: equal to no other.
-_NOT_READ = State(object())
+__all__ = ["Cache", "Remembered", "Resolved"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +32,8 @@ class Remembered:
         arguments: `Resolved.origins` of the function; None for a loaded value, of which they are not known.
         group: An object that all values of one joint measurement share.
         request: The caller's arguments of the request that computed the value, for reports.
-        state: The state at that time.
+        fingerprint: The backend's fingerprint of the model at that time.
+        contents: `Resolved.list_contents` at that time; None if it was not noted.
     """
 
     status: StatusKey
@@ -56,7 +41,15 @@ class Remembered:
     arguments: Mapping[str, Any] | None
     group: object | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
-    state: State = _NOT_READ
+    fingerprint: object = None
+    contents: object = None
+
+    def map_statuses(self, change: Callable[[StatusKey], StatusKey]) -> Remembered:
+        """Return it with what ``change`` returns for each status in it."""
+        arguments = self.arguments and {
+            name: change(value) if isinstance(value, StatusKey) else value for name, value in self.arguments.items()
+        }
+        return replace(self, status=change(self.status), arguments=arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the status and its request: everything else is compared by identity, which a pickle loses.
@@ -88,6 +81,11 @@ class Resolved(NamedTuple):
     def origins(self) -> dict[str, Any]:
         """All arguments, with the statuses in place of their values."""
         return {**self.plain, **self.statuses}
+
+    def map_statuses(self, change: Callable[[StatusKey], StatusKey]) -> Resolved:
+        """Return the arguments with what ``change`` returns for each status among them."""
+        statuses = {name: change(status) for name, status in self.statuses.items()}
+        return Resolved(self.plain, statuses, [change(status) for status in self.requested])
 
     def list_contents(self, function: ProfilerFunction) -> object:
         """Return the present contents of the arguments of a function, and of its own attributes.
@@ -129,31 +127,49 @@ class Cache:
         recompute: bool,
         once: bool,
     ) -> None:
+        self.registry = registry
+        self.provided = provided
         self.entries = entries
-        self._registry = registry
-        self._provided = provided
-        self._request = request
+        self.request = request
         self._recompute = recompute
         self._once = once
         #: By whether it is of the values of the parameters too.
         self._fingerprints: dict[bool, object] = {}
         #: The functions that were called in this request, by their ``id``.
-        self._fresh: set[int] = set()
-        #: The functions whose arguments and model were found to be what they were, likewise.
-        self._unchanged: set[int] = set()
+        self._called: set[int] = set()
 
     def find_loaded(self, binding: Binding) -> Remembered | None:
         """Return a value that was loaded for the function of a key; None if an argument asks for another one."""
         remembered = self.entries.get(binding.key.NAME)
         if remembered is None or remembered.arguments is not None or self._recompute:
             return None
-        is_wanted = self._registry.list_own_arguments(binding).isdisjoint(first_of_several(self._request))
+        is_wanted = self.registry.list_own_arguments(binding).isdisjoint(first_of_several(self.request))
         return remembered if is_wanted and remembered.function is binding.function else None
 
     def find(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return the value that was computed from these arguments, if nothing has changed since."""
         remembered = self.entries.get(binding.key.NAME)
-        return remembered if remembered is not None and self._still_holds(remembered, binding, resolved) else None
+        if remembered is None or remembered.function is not binding.function or remembered.arguments is None:
+            return None
+        if not _are_same(resolved.origins, remembered.arguments):
+            return None
+        if id(binding.function) in self._called:
+            return remembered
+        if self._recompute or remembered.status.outcome.completeness is Completeness.FAILED:
+            return None
+        return remembered if self._once or self._is_unchanged(remembered, binding, resolved) else None
+
+    def _is_unchanged(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
+        """Return whether the model, the arguments and the function are unchanged since a value was computed."""
+        if remembered.contents is None:
+            return False
+        try:
+            is_same_model = remembered.fingerprint == self._read_fingerprint(binding)
+            return bool(is_same_model and remembered.contents == resolved.list_contents(binding.function))
+        except MemoryError:
+            raise
+        except Exception:  # something among them cannot be compared
+            return False
 
     def keep(
         self,
@@ -163,54 +179,30 @@ class Cache:
         group: object | None = None,
     ) -> None:
         """Remember the values that a binding's function has computed from its arguments."""
-        self._fresh.add(id(binding.function))
-        state = _NOT_READ if self._once else self._read_state(binding, resolved)
-        arguments = resolved.origins
+        self._called.add(id(binding.function))
+        fingerprint = None if self._once else self._read_fingerprint(binding)
+        contents = None if self._once else resolved.list_contents(binding.function)
         for name, status in statuses.items():
             self.entries.pop(name, None)  # the newest stands last
-            self.entries[name] = Remembered(status, binding.function, arguments, group, self._request, state)
+            self.entries[name] = Remembered(
+                status, binding.function, resolved.origins, group, self.request, fingerprint, contents
+            )
 
     def keep_failure(self, binding: Binding, status: StatusKey) -> None:
         """Remember the failed status of a key."""
         self.entries.pop(binding.key.NAME, None)
-        self.entries[binding.key.NAME] = Remembered(status, binding.function, {}, request=self._request)
+        self.entries[binding.key.NAME] = Remembered(status, binding.function, {}, request=self.request)
 
-    def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
-        if remembered.function is not binding.function or remembered.arguments is None:
-            return False
-        is_fresh = id(binding.function) in self._fresh
-        has_failed = remembered.status.outcome.completeness is Completeness.FAILED
-        if not is_fresh and (self._recompute or has_failed):
-            return False
-        if not _are_same(resolved.origins, remembered.arguments):
-            return False
-        return is_fresh or self._once or self._is_unchanged(remembered, binding, resolved)
+    def _read_fingerprint(self, binding: Binding) -> object:
+        """Return the present fingerprint of the model, which is read once in a request.
 
-    def _is_unchanged(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
-        """Return whether the model, the arguments and the function are unchanged since a value was computed."""
-        function = binding.function
-        if id(function) in self._unchanged:
-            return True
-        try:
-            unchanged = remembered.state == self._read_state(binding, resolved)
-        except MemoryError:
-            raise
-        except Exception:  # something among them cannot be compared
-            return False
-        if unchanged:
-            self._unchanged.add(id(function))
-        return bool(unchanged)
-
-    def _read_state(self, binding: Binding, resolved: Resolved) -> State:
-        """Return the present state of the model, of the arguments and of the function.
-
-        The fingerprint of the model includes the values of its parameters if the function may read them. A function
-        that uses the model only through the backend counts and times, whatever the values are.
+        It includes the values of the parameters if the function may read them. A function that uses the model only
+        through the backend counts and times, whatever the values are.
         """
         values = binding.contract.handles_model
         if values not in self._fingerprints:
-            self._fingerprints[values] = take_fingerprint(self._provided["backend"], self._provided["model"], values)
-        return State(self._fingerprints[values], resolved.list_contents(binding.function))
+            self._fingerprints[values] = take_fingerprint(self.provided["backend"], self.provided["model"], values)
+        return self._fingerprints[values]
 
 
 def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:

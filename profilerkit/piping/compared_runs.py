@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
 from ..trace.observed_runs import add_contradiction, explain_contradiction
 from ..trace.records import ModelTrace
-from .cache import Remembered, Resolved
+from .cache import Remembered
 from .intrinsic import Inputs, Trace
 from .outcome import Outcome
 from .returned import apply_gaps, inherit_gaps
 from .status import StatusKey
 
 __all__ = ["ComparedRuns"]
+
+
+class _Replacement(NamedTuple):
+    """A status that a contradiction has made incomplete, kept so that no other one gets its ``id``; and the new one."""
+
+    past: StatusKey
+    present: StatusKey
 
 
 class ComparedRuns:
@@ -28,9 +36,7 @@ class ComparedRuns:
     def __init__(self, memory: dict[str, Remembered]) -> None:
         self.contradiction = ""
         self._memory = memory
-        #: By the ``id`` of a status that a contradiction has made incomplete: the status, which is kept so that no
-        #: other one gets this id, and the status in its place.
-        self._replaced: dict[int, tuple[StatusKey, StatusKey]] = {}
+        self._replacements: dict[int, _Replacement] = {}
 
     def compare(self, outcomes: Mapping[str, Outcome]) -> None:
         """Compare the outcomes of a function, which are remembered already, with earlier values."""
@@ -38,52 +44,46 @@ class ComparedRuns:
         if traced is None or not isinstance(traced.status.value, ModelTrace):
             return
         new = self._memory if Trace.NAME in outcomes else outcomes  # earlier pairs are not compared again
-        entries = [self._memory[name] for name in new if name in self._memory]
-        ran = [entry for entry in entries if entry.status.outcome.runs and _is_like(entry, traced)]
-        runs = [run for entry in ran for run in entry.status.outcome.runs]
+        runs = [
+            run
+            for name, remembered in self._memory.items()
+            if name in new and remembered.status.outcome.runs and _is_like(remembered, traced)
+            for run in remembered.status.outcome.runs
+        ]
         difference = explain_contradiction(traced.status.value, runs)
         if difference:
             self.contradiction = difference
             self._contradict(traced.status)
 
-    def renew(self, resolved: Resolved) -> Resolved:
-        """Return arguments with the statuses that were made incomplete since they were found."""
-        if not self._replaced:
-            return resolved
-        statuses = {name: self._renew(status) for name, status in resolved.statuses.items()}
-        return Resolved(resolved.plain, statuses, [self._renew(status) for status in resolved.requested])
-
-    def _contradict(self, past: StatusKey) -> None:
-        """Mark the remembered trace as contradicted, and all remembered values that were computed from it.
-
-        Nothing is computed again: a value keeps its number, and is not complete any more.
-        """
-        trace = add_contradiction(past.value, self.contradiction)
-        self._replace(past, past.with_outcome(replace(past.outcome, value=trace), past.sources))
-        for name, remembered in self._memory.items():
-            arguments = remembered.arguments and {
-                parameter: self._renew(value) if isinstance(value, StatusKey) else value
-                for parameter, value in remembered.arguments.items()
-            }
-            self._memory[name] = replace(remembered, status=self._renew(remembered.status), arguments=arguments)
-
-    def _replace(self, past: StatusKey, present: StatusKey) -> StatusKey:
-        self._replaced[id(past)] = (past, present)
-        return present
-
-    def _renew(self, status: StatusKey) -> StatusKey:
+    def renew(self, status: StatusKey) -> StatusKey:
         """Return a status as it is after all contradictions; itself, if it needed no trace that was contradicted."""
-        if id(status) in self._replaced:
-            return self._renew(self._replaced[id(status)][1])  # which a later run may have contradicted too
-        sources = tuple(map(self._renew, status.sources))
+        if not self._replacements:
+            return status
+        if id(status) in self._replacements:
+            return self.renew(self._replacements[id(status)].present)  # which a later run may have contradicted too
+        sources = tuple(map(self.renew, status.sources))
         if all(source is past for source, past in zip(sources, status.sources, strict=True)):
             return status
         return self._replace(status, status.with_outcome(_limit_outcome(status, sources), sources))
 
+    def _contradict(self, traced: StatusKey) -> None:
+        """Mark the remembered trace as contradicted, and all remembered values that were computed from it.
+
+        Nothing is computed again: a value keeps its number, and is not complete any more.
+        """
+        trace = add_contradiction(traced.value, self.contradiction)
+        self._replace(traced, traced.with_outcome(replace(traced.outcome, value=trace), traced.sources))
+        for name, remembered in self._memory.items():
+            self._memory[name] = remembered.map_statuses(self.renew)
+
+    def _replace(self, past: StatusKey, present: StatusKey) -> StatusKey:
+        self._replacements[id(past)] = _Replacement(past, present)
+        return present
+
 
 def _is_like(timed: Remembered, traced: Remembered) -> bool:
     """Return whether a value is of the same inputs, and of the same model, as the trace is."""
-    if timed.arguments is None or traced.arguments is None or timed.state.fingerprint != traced.state.fingerprint:
+    if timed.arguments is None or traced.arguments is None or timed.fingerprint != traced.fingerprint:
         return False
     inputs = timed.arguments.get(Inputs.NAME)
     return inputs is traced.arguments.get(Inputs.NAME) and not isinstance(inputs, NoInputs)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..error_text import find_raising_line
 from ..errors import (
@@ -33,11 +33,11 @@ from ..process.containment import contained, describe_origin
 from ..protocols import list_inapplicable
 from ..trace.completeness import TracePart
 from ..trace.records import ModelTrace
-from .cache import Cache, Remembered, Resolved
+from .cache import Cache, Resolved
 from .compared_runs import ComparedRuns
 from .function import ProfilerFunction, describe
 from .outcome import Completeness, Failure, Outcome, Unavailable
-from .registry import Binding, Registry
+from .registry import Binding
 from .requests import first_of_several
 from .returned import inherit_gaps, read_outcomes
 from .status import Metric, StatusKey
@@ -48,22 +48,38 @@ __all__ = ["Computation", "Computing"]
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
 
 
-class Computing(threading.local):
-    """What this thread computes with a profiler, also in requests of its functions; copies are empty.
+class _Call(NamedTuple):
+    """A function that is at work: one of its status keys, and the statuses that it has requested from its profiler."""
 
-    Attributes:
-        names: The status keys, the outermost first.
-        requested: The statuses that the innermost function has requested.
-    """
+    name: str
+    requested: list[StatusKey]
+
+
+class Computing(threading.local):
+    """What this thread computes with a profiler, also in requests of its functions; copies are empty."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self.requested: list[StatusKey] = []
+        #: The functions that are at work, the outermost first.
+        self._calls: list[_Call] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The status keys of the functions, the outermost first."""
+        return [call.name for call in self._calls]
+
+    @contextmanager
+    def inside(self, name: str, requested: list[StatusKey]) -> Iterator[None]:
+        """Have a function at work inside the block, and add to ``requested`` the statuses that it requests."""
+        self._calls.append(_Call(name, requested))
+        try:
+            yield
+        finally:
+            self._calls.pop()
 
     def note_request(self, status: StatusKey) -> StatusKey:
         """Note a computed status that a function has requested from its profiler: its own value depends on it."""
-        if self.names and status.is_computed:
-            self.requested.append(status)
+        if self._calls and status.is_computed:
+            self._calls[-1].requested.append(status)
         return status
 
     def __reduce__(self) -> tuple[type[Computing], tuple[()]]:
@@ -74,33 +90,19 @@ class Computation:
     """One request to a profiler: the caller's arguments, and the values that it computes.
 
     Args:
-        registry: The function of each status key.
-        provided: The arguments that every profiler provides, by the names of parameters.
-        memory: The values that the profiler remembers, by status key; the request adds its values.
-        arguments: The caller's arguments, by name.
-        recompute: Whether earlier values are ignored.
+        cache: The values that the profiler remembers, as this request reads them and adds to them.
         computing: What is being computed with the profiler, if a function makes this request.
-        once: Whether the request is the only one: then it is not noted how values were computed.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        provided: Mapping[str, Any],
-        memory: dict[str, Remembered],
-        arguments: Mapping[str, Any],
-        recompute: bool = False,
-        computing: Computing | None = None,
-        once: bool = False,
-    ) -> None:
-        self.registry = registry
-        self.provided = provided
-        self.arguments: dict[str, Any] = first_of_several(arguments)
-        self.cache = Cache(registry, provided, memory, arguments, recompute=recompute, once=once)
-        self._computing = Computing() if computing is None else computing
+    def __init__(self, cache: Cache, computing: Computing) -> None:
+        self.cache = cache
+        self.registry = cache.registry
+        self.provided = cache.provided
+        self.arguments: dict[str, Any] = first_of_several(cache.request)
+        self._computing = computing
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
         self._failed: dict[int, Exception] = {}
-        self._runs = ComparedRuns(memory)
+        self._runs = ComparedRuns(cache.entries)
 
     def status(self, name: str) -> StatusKey:
         """Return the status of that name; compute it, and the statuses that it needs, if they are not remembered."""
@@ -155,16 +157,14 @@ class Computation:
                 f"these status keys need each other in a circle: {circle}; break it at one of them"
             )
         resolved = Resolved({}, {}, [])
-        path.append(name)
         try:
-            function.check(self.arguments)
-            for parameter in binding.contract.parameters.values():
-                self._resolve_parameter(parameter, function, resolved)
+            with self.note_requests(binding, resolved):
+                function.check(self.arguments)
+                for parameter in binding.contract.parameters.values():
+                    self._resolve_parameter(parameter, function, resolved)
         except Exception as error:
             self._failed[id(function)] = error
             raise
-        finally:
-            path.pop()
         return resolved
 
     def _resolve_parameter(self, parameter: Parameter, function: ProfilerFunction, resolved: Resolved) -> None:
@@ -209,17 +209,9 @@ class Computation:
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
 
-    @contextmanager
-    def note_requests(self, binding: Binding, resolved: Resolved) -> Iterator[None]:
+    def note_requests(self, binding: Binding, resolved: Resolved) -> AbstractContextManager[None]:
         """Note in ``resolved`` the statuses that a binding's function requests from the profiler inside the block."""
-        computing = self._computing
-        computing.names.append(binding.key.NAME)
-        requested_around, computing.requested = computing.requested, resolved.requested
-        try:
-            yield
-        finally:
-            computing.names.pop()
-            computing.requested = requested_around
+        return self._computing.inside(binding.key.NAME, resolved.requested)
 
     def applies(self, binding: Binding) -> bool:
         """Return whether any key of a binding's function has a meaning for the model."""
@@ -240,7 +232,7 @@ class Computation:
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
     ) -> StatusKey:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
-        resolved = self._runs.renew(resolved)
+        resolved = resolved.map_statuses(self._runs.renew)  # a run may have contradicted the trace since
         sources = (*resolved.statuses.values(), *resolved.requested)
         incomplete = [source for source in sources if source.outcome.missing]
         statuses: dict[str, StatusKey] = {}
@@ -277,7 +269,9 @@ def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], traces: 
     for name, status in statuses.items():
         outcome = status.outcome
         if outcome.completeness is Completeness.FAILED:
-            raise outcome.error or ModelFailedError(f"{name} failed: {'; '.join(outcome.missing)}")
+            return Outcome.of(
+                Failure(outcome.error or ModelFailedError(f"{name} failed: {'; '.join(outcome.missing)}"))
+            )
         if outcome.completeness is Completeness.UNAVAILABLE:
             reason = "; ".join(outcome.missing)
             if isinstance(status, Metric):  # a trace is nothing that people ask for
