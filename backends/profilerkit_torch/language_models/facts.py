@@ -15,11 +15,11 @@ from profilerkit_predict.language_models.weights import (
     weight_parts,
 )
 
-from .caches import count_repeats, find_latent_attention
+from .cached_heads import count_repeats, find_latent_attention
 from .checkpoints import find_storage
 from .configurations import describe_execution, find_routing, find_sizes
 from .dtypes import find_dtype
-from .following import follow_prompt
+from .following import FollowedPrompt, follow_prompt
 from .generating import require_decoder
 from .models import make_language_model
 from .mtp_layer import add_mtp_layer
@@ -37,12 +37,15 @@ def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | No
     language_model = make_language_model(model, dtype)
     require_decoder(language_model)
     traced = follow_prompt(language_model, prompt, _BATCH)
-    trace, contents, config = traced.trace, traced.calls.contents, language_model.config
+    trace, config = traced.trace, language_model.config
+    # The work, by laws of the tokens and the context.
     latent = find_latent_attention(language_model, traced.cache)
     passes = list_passes(traced, latent)
     terms, strangers = find_terms(passes)
-    routing, storage = find_routing(config), find_storage(trace, config)
-    unrouted_macs = count_unrouted_macs(trace, passes.decode, _BATCH, routing)
+    routing = find_routing(config)
+    work = Work(terms, latent, count_unrouted_macs(trace, passes.decode, _BATCH, routing))
+    # The weights, and how they are stored.
+    storage = find_storage(trace, config)
     head = _find_head_weight(language_model, trace)
     weights = list_layer_weights(trace, passes.decode, _BATCH, head, routing)
     parts = weight_parts(weights, storage.formats, storage.packed)
@@ -53,22 +56,28 @@ def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | No
         weights=parts,
         dtype=find_dtype(language_model),
         sizes=find_sizes(config),
-        work=Work(terms, latent, unrouted_macs),
-        cache=CacheGrowth(traced.cache, tuple(contents), count_repeats(language_model, contents[0])),
+        work=work,
+        cache=_describe_cache(traced),
         architecture=type(language_model).__name__,
         matrices=list_matrices(weights),
-        traced=count_passes(traced, passes, has_laws=not (traced.is_encoder_decoder or unrouted_macs)),
+        traced=count_passes(traced, passes, has_laws=not (traced.is_encoder_decoder or work.unrouted_macs)),
         encoder_prompt=traced.length if traced.is_encoder_decoder else None,
         unknown_storage=storage.unknown,
         notes=(
             *traced.notes,
-            *list_notes(language_model, passes, strangers, trace, is_unrouted=unrouted_macs > 0),
+            *list_notes(language_model, passes, strangers, trace, is_unrouted=work.unrouted_macs > 0),
             *storage.notes,
             *list_notes_on_trace(language_model, trace),
         ),
         notes_on_text=tuple(list_notes_on_text(trace)),
     )
     return add_mtp_layer(language_model, facts, passes, weights, storage)
+
+
+def _describe_cache(traced: FollowedPrompt) -> CacheGrowth:
+    """Return how the cache grows, with its contents after each pass."""
+    contents = tuple(traced.calls.contents)
+    return CacheGrowth(traced.cache, contents, count_repeats(traced.model, contents[0]))
 
 
 def _find_head_weight(model: Any, trace: ModelTrace) -> int | None:

@@ -74,25 +74,32 @@ class FollowedPrompt(NamedTuple):
         return is_encoder_decoder(self.model.config)
 
 
+class _Length(NamedTuple):
+    """The tokens of a prompt to trace, and the reasons if they are not as many as requested."""
+
+    tokens: int
+    notes: Sequence[str] = ()
+
+
 def follow_prompt(model: Any, prompt: int, batch: int) -> FollowedPrompt:
-    """Follow a model through a prompt of so many tokens, or of another length that shows how its work grows."""
-    first_length, notes = _choose_length(model, prompt)
-    trace, calls = follow(model, first_length, batch, 1)
-    cache = _find_cache_growth(model, calls.contents)
-    length = first_length
-    if _is_recurrent(model) and (chunk := _find_chunk(model, trace, batch)) > _RECURRENT:
-        length, notes = chunk, [_CHUNK.format(count=chunk)]
+    """Follow a model through a prompt of so many tokens, or of another length that shows how its work grows.
+
+    The growth of the cache determines which lengths do, and is known when the model was followed once.
+    """
+    first = _choose_length(model, prompt)
+    followed = follow(model, first.tokens, batch, 1)
+    cache = _find_cache_growth(model, followed.calls.contents)
     strides = sorted(({part.stride for part in cache if not part.waits} | {find_index_stride(model.config)}) - {1})
-    telling = _find_telling_length(strides, calls.windows.values(), length)
-    if telling != length and telling < (find_longest_context(model.config) or telling + 1):
-        length, notes = telling, [_TELLING.format(count=telling)]
-    if length != first_length:
-        trace, calls = follow(model, length, batch, 1)
-    return FollowedPrompt(model, trace, calls, length, cache, tuple(strides), notes)
+    length = _choose_telling_length(model, followed, first, strides)
+    if length.tokens != first.tokens:
+        followed = follow(model, length.tokens, batch, 1)
+    return FollowedPrompt(
+        model, followed.trace, followed.calls, length.tokens, cache, tuple(strides), tuple(length.notes)
+    )
 
 
-def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
-    """Return the tokens of the prompt to trace, and a note if their number is not the requested one.
+def _choose_length(model: Any, prompt: int) -> _Length:
+    """Return the requested length of the prompt, or a length that the model can be followed through.
 
     Raises `InputError` for a prompt in tokens if the encoder takes sound of a fixed length.
     """
@@ -103,12 +110,26 @@ def _choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
                 f"{type(model).__name__} takes sound, in {sound:,} positions of its encoder whatever its length, and "
                 f"{prompt:,} tokens of prompt were requested; leave out prompt (prompt=, --prompt)"
             )
-        return sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"]
+        return _Length(sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"])
     if prompt > _RECURRENT and _is_recurrent(model):
-        return _RECURRENT, [_LOOPING]
+        return _Length(_RECURRENT, [_LOOPING])
     if prompt < _FEWEST:
-        return _FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"]
-    return prompt, []
+        return _Length(_FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"])
+    return _Length(prompt)
+
+
+def _choose_telling_length(model: Any, followed: Followed, length: _Length, strides: Sequence[int]) -> _Length:
+    """Return a length whose work shows its growth; the same if it does, or if a longer one is too long for the model.
+
+    ``followed`` is the model followed through a prompt of this length; entries of its cache stand for the ``strides``.
+    """
+    batch = followed.calls.contents[0].batch
+    if _is_recurrent(model) and (chunk := _find_chunk(model, followed.trace, batch)) > _RECURRENT:
+        length = _Length(chunk, [_CHUNK.format(count=chunk)])
+    telling = _find_telling_length(strides, followed.calls.windows.values(), length.tokens)
+    if telling != length.tokens and telling < (find_longest_context(model.config) or telling + 1):
+        length = _Length(telling, [_TELLING.format(count=telling)])
+    return length
 
 
 def _is_recurrent(model: Any) -> bool:

@@ -41,7 +41,9 @@ def describe_partition(elements: int) -> WeightRecord:
 class GradientBucket(ABC):
     """Gradients that wait to be exchanged together, until the next gradient does not fit or the backward pass ends.
 
-    A gradient that is larger than the bucket waits alone, in its own tensor.
+    A scheme calls `take` with each gradient as soon as it is there. A gradient that is larger than the bucket waits
+    alone, in its own tensor. What a scheme does with the gradients are the abstract methods: `exchange` and `keep` in
+    turn, whenever the bucket is emptied, and `add_up` when the backward pass has ended.
     """
 
     #: ``reduce_bucket_size``: the elements of the bucket, the same for every model.
@@ -79,14 +81,8 @@ class GradientBucket(ABC):
 
     def take(self, parameter: torch.Tensor) -> None:
         """Take a new gradient, and exchange the waiting gradients when the backward pass ends."""
-        self.call_at_end(self.finish)
-        self.move(parameter)
-
-    def call_at_end(self, call: Callable[[], None]) -> None:
-        """Have a function called when the backward pass ends, only the first in a pass; it must call `finish`."""
-        if not self._has_begun:
-            call_after_backward(call)
-            self._has_begun = True
+        self._call_at_end(self._finish)
+        self._move(parameter)
 
     def open(self) -> torch.Tensor:
         """Make the bucket if there is none, and return it."""
@@ -94,7 +90,13 @@ class GradientBucket(ABC):
             self._flat = self._make_flat()
         return self._flat
 
-    def move(self, parameter: torch.Tensor) -> None:
+    def _call_at_end(self, call: Callable[[], None]) -> None:
+        """Have a function called when the backward pass ends, only the first in a pass; it must call `_finish`."""
+        if not self._has_begun:
+            call_after_backward(call)
+            self._has_begun = True
+
+    def _move(self, parameter: torch.Tensor) -> None:
         """Move a gradient to the bucket, which is emptied first if the gradient does not fit."""
         flat = self.open()
         if self._elements + parameter.numel() > self.ELEMENTS:
@@ -113,7 +115,7 @@ class GradientBucket(ABC):
             self.waiting.clear()
             self._elements = 0
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Exchange the waiting gradients; the pass is over."""
         self._empty(self.open())
         self.add_up()

@@ -75,7 +75,7 @@ class PartitionedUpdate(StepScheme):
         """Leave a new gradient in its weight until the last backward pass is over: all are reduced then."""
         bucket.open()  # DeepSpeed makes it with the first gradient of any pass, and uses it in the last
         if self._is_last_pass:
-            bucket.call_at_end(partial(bucket.reduce_all, self._partitions.parameters))
+            bucket.reduce_at_end()
 
 
 class _Slice(NamedTuple):
@@ -140,12 +140,15 @@ class _ReducedBucket(GradientBucket):
         #: Their sums over all earlier passes; None before the first pass is over.
         self._sums: torch.Tensor | None = None
 
-    def reduce_all(self, parameters: Iterable[torch.Tensor]) -> None:
-        """Reduce all gradients that these weights have; the backward pass is over."""
-        for parameter in parameters:
+    def reduce_at_end(self) -> None:
+        """Reduce the gradients that the weights have when the backward pass ends."""
+        self._call_at_end(self._reduce_all)
+
+    def _reduce_all(self) -> None:
+        for parameter in self._partitions.parameters:
             if parameter.grad is not None:
-                self.move(parameter)
-        self.finish()
+                self._move(parameter)
+        self._finish()
 
     def exchange(self, source: torch.Tensor) -> None:
         """Reduce the gradients that wait, several slices at a time."""

@@ -58,25 +58,25 @@ class OperatorLedger:
         assign_layers(frames)
         self._layers = Counter(frame.event.name for frame in frames if frame.event.kind is EventKind.LAYER)
         rows: dict[Frame, Row] = {}
-        for frame in frames:
-            row = self._find_row(frame, window.thread)
+        for frame in frames:  # outer frames before inner frames
+            if frame.event.kind not in (EventKind.NODE, EventKind.OPERATOR):
+                continue
+            around = _find_operator_around(frame)
+            row = self._find_row(frame, window.thread) if around is None else rows.get(around)
             if row is not None:
                 rows[frame] = row
                 self._charge(frame, row)
         self._note_calls(frames, rows)
         self._whole.append(_measure_backward(events) if self.phase == "backward" else window.end - window.start)
 
-    def _find_row(self, frame: Frame, thread: Hashable) -> Row | None:
-        """Return the row of the outermost operator around a frame, or of a node.
+    def _find_row(self, outermost: Frame, thread: Hashable) -> Row | None:
+        """Return the row of an outermost operator, or of a node.
 
         None for an operator of the other phase, and outside of the model: forward, in the thread of the pass, outside
         of all layers. In other threads only the model runs.
         """
-        if frame.event.kind not in (EventKind.NODE, EventKind.OPERATOR):
-            return None
-        outermost = _find_outermost(frame)
         is_backward = outermost.is_backward
-        is_outside = outermost.layer is None and not is_backward and frame.event.thread == thread
+        is_outside = outermost.layer is None and not is_backward and outermost.event.thread == thread
         if is_outside or is_backward != (self.phase == "backward"):
             return None
         return self._rows.setdefault((outermost.event.name, outermost.layer or ""), Row())
@@ -119,12 +119,6 @@ def _find_operator_around(frame: Frame) -> Frame | None:
     if frame.event.kind is EventKind.NODE:
         return caller if frame.is_inner_node else None
     return caller if caller.event.kind is EventKind.OPERATOR else None
-
-
-def _find_outermost(frame: Frame) -> Frame:
-    """Return the outermost operator around an operator, or the engine's work around a node; else the frame itself."""
-    around = _find_operator_around(frame)
-    return frame if around is None else _find_outermost(around)
 
 
 def _measure_backward(events: Sequence[Event]) -> float:
