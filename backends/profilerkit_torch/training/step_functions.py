@@ -2,7 +2,8 @@
 
 On meta tensors torch composes attention of operators, and keeps all scores for the backward pass; a fused kernel keeps
 none. Conditions and loops give no gradients to weights that their functions find in the model: see `is_control_flow`.
-An LSTM on the CPU has a kernel of oneDNN, whose backward pass makes gradients that the step does not need.
+An LSTM on the CPU has a kernel of oneDNN, whose backward pass makes gradients that the step does not need. While a mode
+is active, a linear layer that is no single product adds its bias in a new tensor, and not in place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.nn import functional
 
+from ..compat.recording import find_transform_level
 from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
 from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent, without_onednn
@@ -44,6 +47,8 @@ class StepFunctions(FusedAttention):
                 return self._run_recurrent(func, args, kwargs)
         if func in RECURRENT_FUNCTIONS:
             return self._run_recurrent(func, args, kwargs)
+        if func is functional.linear and find_transform_level() is None:
+            return _run_linear(*args, **kwargs)
         if is_control_flow(func):
             with self:  # torch takes a mode off while it handles a function: attention in a branch is handled too
                 return run_higher_order(self._recorder, func, args, kwargs)
@@ -69,6 +74,14 @@ class StepFunctions(FusedAttention):
         scores = query.shape[:-1].numel() * key.shape[-2]
         with self._recorder.leave_out_mask(scores) if is_boolean else nullcontext():
             return super()._attend(query, key, value, attn_mask, *args, **kwargs)
+
+
+def _run_linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """Run a linear layer; it is one product with its bias unless its rows lie apart in memory."""
+    if bias is None or input.dim() == 2 or input.is_contiguous():
+        return functional.linear(input, weight, bias)
+    output = functional.linear(input, weight)
+    return output.add_(bias.to(output.dtype))
 
 
 def _has_onednn_kernel(x: torch.Tensor, states: Any) -> bool:

@@ -268,6 +268,8 @@ ENCODER: dict[str, Any] = {"d_model": 64, "nhead": 2, "dim_feedforward": 128, "b
 MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "mlp": (nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.LayerNorm(256), nn.Linear(256, 8)), (128, 64)),
     "in place": (nn.Sequential(nn.Linear(64, 256), nn.ReLU(inplace=True), nn.Linear(256, 8)), (128, 64)),
+    "rows apart": (Call(lambda self, x: self.linear((x + x).mT), linear=nn.Linear(32, 64)), (4, 32, 100)),
+    "images of rows apart": (Call(lambda self, x: self.linear((x + x).mT), linear=nn.Linear(32, 64)), (4, 3, 32, 100)),
     "attention with dropout": (nn.TransformerEncoderLayer(**ENCODER), (8, 32, 64)),
     "attention by one kernel": (nn.TransformerEncoderLayer(**ENCODER, dropout=0.0), (8, 32, 64)),
     "norms and pools": (
