@@ -8,7 +8,7 @@ from typing import Any
 from ..results.report import Report
 from ..trace.records import MemoryTimeline
 from .block_names import append_name
-from .cost_parts import Part
+from .part_contents import Part
 from .values import Column, share_text
 
 __all__ = ["list_advice"]

@@ -9,8 +9,9 @@ from ..results.report import Report
 from ..trace.bounds import Sign
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
-from .cost_parts import Part, choose_column, divide
+from .cost_parts import choose_column, divide
 from .grids import Grid
+from .part_contents import Part
 from .values import Column, share_text, write_count, write_row_value, write_signed_count
 
 __all__ = ["Costs", "make_cost_grid"]

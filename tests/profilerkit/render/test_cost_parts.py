@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from profilerkit.render.cost_parts import Part, choose_column, divide
+from profilerkit.render.cost_parts import choose_column, divide
+from profilerkit.render.part_contents import Part
 
 #: Path, type, MACs with the layers inside, own MACs, parameters.
 _Layer = tuple[str, str, int, int, int]
