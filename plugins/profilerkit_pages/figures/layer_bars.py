@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH, FLAG, TOP
-from profilerkit.render.values import Column, write_row_value
+from profilerkit.render.values import Column, share_text, write_row_value
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report
 from profilerkit.trace.records import LayerTable
@@ -52,22 +52,34 @@ def layer_bars(
     """
     by, top, depth, types = COLUMNS("by", by), TOP("top", top), DEPTH("depth", depth), FLAG("types", types)
     report, *_ = one_or_two(result, "layer_bars")
-    if isinstance(result, Comparison):
-        if types:
-            raise ValueError("layer_bars draws layers of two models, not types of them; give one of its reports")
-        return draw_pairs(result, choose_column(result, by), top, depth)
+    if not isinstance(result, Comparison):
+        return _draw_types(report, by, top, depth) if types else _draw_layers(report, by, top, depth)
+    if types:
+        raise ValueError("layer_bars draws layers of two models, not types of them; give one of its reports")
+    return draw_pairs(result, choose_column(result, by), top, depth)
+
+
+def _draw_layers(report: Report, by: str | Sequence[str] | None, top: int, depth: int | None) -> Any:
     layers = require_layers(report)
-    table, thing = (layers.by_type(depth), "types of layers") if types else (layers, "layers")
-    columns = [by] if isinstance(by, str) else list(by or _choose_columns(table))
+    columns = _select_columns(report, layers, by)
+    ranked = layers.top(len(layers), columns[0], depth)
+    if columns[0].startswith("own_"):
+        ranked = LayerTable(row for row in ranked if row[columns[0]] or row["is_leaf"])
+    return _draw(report, ranked, columns, top, "layers", depth)
+
+
+def _draw_types(report: Report, by: str | Sequence[str] | None, top: int, depth: int | None) -> Any:
+    types = require_layers(report).by_type(depth)
+    columns = _select_columns(report, types, by)
+    return _draw(report, types.top(len(types), columns[0]), columns, top, "types of layers", depth)
+
+
+def _select_columns(report: Report, rows: LayerTable, by: str | Sequence[str] | None) -> list[str]:
+    """Return the requested columns, or those that are drawn by default; raises `ValueError` for one without numbers."""
+    columns = [by] if isinstance(by, str) else list(by or _choose_columns(rows))
     for name in columns:
-        require_column(report, table, name)
-    ranked = _rank(table, columns[0], None if types else depth)
-    if not len(ranked):
-        raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
-    shown, measure = ranked[:top], Column.of(columns[0]).in_a_sentence
-    share = f"{len(shown)} of {len(ranked)} {thing}, with {_compute_share(ranked, shown, columns[0])} of the {measure}"
-    gaps = dict.fromkeys(note for name in columns for note in explain_column([report], name))
-    return finish(_draw(shown, columns), [report], f"{thing} by {measure}", [f"{share} of all of these.", *gaps])
+        require_column(report, rows, name)
+    return columns
 
 
 def _choose_columns(table: LayerTable) -> Sequence[str]:
@@ -77,16 +89,28 @@ def _choose_columns(table: LayerTable) -> Sequence[str]:
     return [name for name in times if name in table.columns and has_numbers(table, name)] or ["macs"]
 
 
-def _rank(rows: LayerTable, by: str, depth: int | None) -> LayerTable:
-    """Return layers or types, the largest first; by an own column without layers that have no own work."""
-    ranked = rows.top(len(rows), by, depth)
-    return LayerTable(row for row in ranked if row[by] or row["is_leaf"]) if by.startswith("own_") else ranked
+def _draw(report: Report, ranked: LayerTable, columns: Sequence[str], top: int, thing: str, depth: int | None) -> Any:
+    """Return the figure of the first ranked rows; ``thing`` is what they are: layers, or types of layers."""
+    if not len(ranked):
+        raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
+    shown, by = ranked[:top], columns[0]
+    whole, measure = sum(row[by] for row in ranked), Column.of(by).in_a_sentence
+    share = share_text(sum(row[by] for row in shown) / whole if whole else 1.0)
+    note = f"{len(shown)} of {len(ranked)} {thing}, with {share} of the {measure} of all of these."
+    gaps = dict.fromkeys(gap for name in columns for gap in explain_column([report], name))
+    return finish(_draw_panels(shown, columns), [report], f"{thing} by {measure}", [note, *gaps])
 
 
-def _compute_share(ranked: LayerTable, shown: LayerTable, by: str) -> str:
-    """Return how much of a column the shown rows have."""
-    whole = sum(row[by] for row in ranked)
-    return Column.of("_share").show(sum(row[by] for row in shown) / whole if whole else 1.0)
+def _draw_panels(shown: LayerTable, columns: Sequence[str]) -> Any:
+    """Return a figure with a panel of bars for each group of columns; the names of the rows stand at the first."""
+    panels = _group_columns(columns)
+    width = _WIDTH_OF_NAMES + _WIDTH_OF_PANEL * len(panels)
+    figure = new_figure(width, _HEIGHT_OF_TITLES + _HEIGHT_OF_LAYER * len(shown))
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axis, names in zip(axes, panels, strict=True):
+        _draw_panel(axis, shown, names)
+    name_bars(axes[0], [label_layer(row) if "path" in row else f"{row['type']} ({row['layers']})" for row in shown])
+    return figure
 
 
 def _group_columns(columns: Sequence[str]) -> list[list[str]]:
@@ -101,35 +125,23 @@ def _group_columns(columns: Sequence[str]) -> list[list[str]]:
     return panels
 
 
-def _draw(shown: LayerTable, columns: Sequence[str]) -> Any:
-    """Return a figure with a panel of bars for each group of columns; the names of the rows stand at the first."""
-    panels = _group_columns(columns)
-    width = _WIDTH_OF_NAMES + _WIDTH_OF_PANEL * len(panels)
-    figure = new_figure(width, _HEIGHT_OF_TITLES + _HEIGHT_OF_LAYER * len(shown))
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axis, names in zip(axes, panels, strict=True):
-        _draw_panel(axis, shown, names)
-    name_bars(axes[0], [label_layer(row) if "path" in row else f"{row['type']} ({row['layers']})" for row in shown])
-    return figure
-
-
 def _draw_panel(axis: Any, shown: LayerTable, names: Sequence[str]) -> None:
     """Draw a bar for each row: the value of one column, or stacked, of a forward and a backward column."""
-    column, is_stacked = Column.of(names[0]), len(names) > 1
+    column = Column.of(names[0])
     factor, unit = unit_for(max(sum(row[name] or 0.0 for name in names) for row in shown), column.unit, column.scale)
+    title, phases = column.in_a_sentence, ("Forward", "Backward") if len(names) > 1 else (None,)
     ends = [0.0] * len(shown)
-    for color, name in zip(COLOURS, names, strict=False):
+    for color, name, phase in zip(COLOURS, names, phases, strict=False):
         widths = [(row[name] or 0.0) / factor for row in shown]
-        word = Column.of(name.removeprefix("own_")).title.partition(" ")[0] if is_stacked else None
-        bars = axis.barh(range(len(shown)), widths, left=ends, color=color, height=_THICKNESS, label=word)
+        bars = axis.barh(range(len(shown)), widths, left=ends, color=color, height=_THICKNESS, label=phase)
         ends = [end + width for end, width in zip(ends, widths, strict=True)]
     # Behind the bars of the last column, which end where the whole bar ends.
     axis.bar_label(bars, [_write_value(row, names, column) for row in shown], padding=3, fontsize="x-small")
     axis.set_xlim(0, max(*ends, 0.0, 1e-12) * _BEYOND)
-    title = column.in_a_sentence
-    title_bars(axis, title.replace("forward", "forward and backward") if is_stacked else title, unit)
-    if is_stacked:
+    if len(names) > 1:
+        title = title.replace("forward", "forward and backward")
         legend_above(axis)
+    title_bars(axis, title, unit)
 
 
 def _write_value(row: Mapping[str, Any], names: Sequence[str], column: Column) -> str:
