@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.foreign_text import visible
 from profilerkit.render.values import write_row_value
@@ -21,60 +21,73 @@ _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_second
 _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 
+class _Outer(NamedTuple):
+    """The layer around another one in the tree of both models: the place of its row, -1 for none, and its path."""
+
+    place: int
+    path: str | None
+
+
 def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     """Return the layers of the reference and of the other model ``which`` in one tree; None if one has no layers."""
     reference, other = comparison.reference, comparison.others[which]
     if reference.layers is None or other.layers is None:
         return None
     rows = list(comparison.layers(which))
-    nodes = list(_place_in_tree(rows))
+    outer = _find_outer_rows(rows)
     by_path, by_other_path = ({row["path"]: row for row in merge_rows(report)} for report in (reference, other))
-    # A model that lacks a layer has no value of it.
-    references: list[Row] = [{} if row["change"] == "added" else by_path[row["path"]] for row in rows]
-    others: list[Row] = [{} if row["other_path"] is None else by_other_path[row["other_path"]] for row in rows]
+    pairs = [read_pair(row, by_path, by_other_path) for row in rows]
     names = reference.name, other.name
     return {
         "name": visible(other.name),
-        "parents": [parent for parent, _ in nodes],
-        "names": pack([name for _, name in nodes]),
+        "parents": [around.place for around in outer],
+        "names": pack([_write_name(row, around.path) for row, around in zip(rows, outer, strict=True)]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
-        "columns": [column for key in _COMPARED for column in _describe_values(key, names, references, others)],
+        "columns": [column for key in _COMPARED for column in _describe_values(key, names, pairs)],
     }
 
 
-def _place_in_tree(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
-    """Yield for each layer of both models the index of the row around it, -1 for none, and its name in their tree.
+def read_pair(row: Row, references: Mapping[str, Row], others: Mapping[str, Row]) -> tuple[Row, Row]:
+    """Return the layer in the reference and in the other model that a row has; an empty one if a model lacks it.
+
+    ``references`` and ``others`` are the layers of the two models by their paths.
+    """
+    reference: Row = {} if row["change"] == "added" else references[row["path"]]
+    other: Row = {} if row["other_path"] is None else others[row["other_path"]]
+    return reference, other
+
+
+def _find_outer_rows(rows: Sequence[Row]) -> list[_Outer]:
+    """Return for each layer of both models the row around it in their tree.
 
     A layer of the reference is inside a layer of the reference. A layer that only the other model has is inside a layer
-    of the other model, whose row both models may share. A layer with the name "first" in the other model is
-    "conv1 / first".
+    of the other model, whose row both models may share.
     """
-    in_reference = _find_outer({row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"})
-    in_other = _find_outer(
-        {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
-    )
-    for row in rows:
-        path, other_path = row["path"], row["other_path"]  # equal for a layer that only the other model has
-        parent, outer = in_other[path] if row["change"] == "added" else in_reference[path]
-        name = write_layer_name(path, outer)
-        if other_path not in (None, path):
-            name += f" / {visible(other_path.rpartition('.')[2])}"
-        yield parent, name
+    in_reference = _find_outer({row["path"]: place for place, row in enumerate(rows) if row["change"] != "added"})
+    others = {row["other_path"]: place for place, row in enumerate(rows) if row["other_path"] is not None}
+    in_other = _find_outer(others)
+    return [(in_other if row["change"] == "added" else in_reference)[row["path"]] for row in rows]
 
 
-def _find_outer(places: Mapping[str, int]) -> dict[str, tuple[int, str | None]]:
-    """Return for each layer of a model the place and the path of the layer around it; -1 and None for none."""
-    return {path: (-1 if outer is None else places[outer], outer) for path, outer in nearest_around(places).items()}
+def _find_outer(places: Mapping[str, int]) -> dict[str, _Outer]:
+    """Return the layer around each layer of a model; ``places`` are the places of its layers by their paths."""
+    nearest = nearest_around(places)
+    return {path: _Outer(-1 if outer is None else places[outer], outer) for path, outer in nearest.items()}
 
 
-def _describe_values(
-    key: str, names: Sequence[str], references: Sequence[Row], others: Sequence[Row]
-) -> Iterator[ColumnData]:
+def _write_name(row: Row, outer: str | None) -> str:
+    """Return the name of a layer; "conv1 / first" for one that has the name "first" in the other model."""
+    name, other_path = write_layer_name(row["path"], outer), row["other_path"]
+    return name if other_path in (None, row["path"]) else f"{name} / {visible(other_path.rpartition('.')[2])}"
+
+
+def _describe_values(key: str, names: Sequence[str], pairs: Sequence[tuple[Row, Row]]) -> Iterator[ColumnData]:
     """Yield the columns of a value: of both models, and the change; nothing if a model lacks the value."""
+    references, others = [reference for reference, _ in pairs], [other for _, other in pairs]
     if any(all(layer.get(key) is None for layer in layers) for layers in (references, others)):
         return
-    changes = [_subtract(key, *pair) for pair in zip(references, others, strict=True)]
+    changes = [_subtract(key, *pair) for pair in pairs]
     columns = (("", names[0], references), ("_other", names[1], others), ("_difference", "change", changes))
     for suffix, label, layers in columns:
         for column in describe_columns([key], layers):

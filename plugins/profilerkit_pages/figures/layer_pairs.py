@@ -11,6 +11,7 @@ from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_table import is_innermost
 from profilerkit.trace.records import LayerTable
 
+from ..page_pairs import read_pair
 from .canvas import COLOURS, finish, legend_above, name_bars, new_figure, plain, title_bars, unit_for
 from .reading import explain_column, label_layer, require_column, require_layers
 
@@ -70,8 +71,7 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     references, others = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
     pairs = []
     for row in rows:
-        reference = {} if row["change"] == "added" else references[row["path"]]
-        other = {} if row["other_path"] is None else others[row["other_path"]]
+        reference, other = read_pair(row, references, others)
         is_drawn = _is_innermost(reference, other, by) if level is None else row["depth"] == level
         if is_drawn:
             pairs.append(LayerPair(_label_pair(row), _make_bar(reference, by), _make_bar(other, by)))
