@@ -57,16 +57,21 @@ def _find_changed_layers(comparison: Comparison, most: int) -> list[Row]:
 
     As long as there is room for ``most`` layers, the one that differs most gives way to the changed ones inside it.
     """
-    rows = _leave_out_parts(comparison)
-    inside = group_children([row for row in rows if row["change"] not in ("same", "unknown") or not row["path"]])
+    rows = [
+        row for row in _leave_out_inner_parts(comparison) if row["change"] not in ("same", "unknown") or not row["path"]
+    ]
+    inside = group_children(rows)
     layers = list(inside.get("", ()))
-    while True:
-        room = most - len(layers) + 1  # with the place of the layer that gives way
-        replaceable = [row for row in layers if 0 < len(_list_inside(row, inside)) <= room]
-        if not replaceable:
-            return layers
-        index = layers.index(max(replaceable, key=measure_change))
-        layers[index : index + 1] = _list_inside(layers[index], inside)
+    while (opened := _choose_opened(layers, inside, room=most - len(layers) + 1)) is not None:
+        index = layers.index(opened)
+        layers[index : index + 1] = _list_inside(opened, inside)
+    return layers
+
+
+def _choose_opened(layers: Sequence[Row], inside: Mapping[str, Sequence[Row]], room: int) -> Row | None:
+    """Return the layer that differs most, of those with changed layers inside that fit in so many lines."""
+    fitting = [layer for layer in layers if 0 < len(_list_inside(layer, inside)) <= room]
+    return max(fitting, key=measure_change, default=None)
 
 
 def _list_inside(row: Row, inside: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -75,16 +80,18 @@ def _list_inside(row: Row, inside: Mapping[str, Sequence[Row]]) -> list[Row]:
     return [child for child in inside.get(row["path"], ()) if is_in_both or child["change"] == row["change"]]
 
 
-def _leave_out_parts(comparison: Comparison) -> list[Row]:
+def _leave_out_inner_parts(comparison: Comparison) -> list[Row]:
     """Return the rows of both models, without the layers inside a layer that holds none in the other model.
 
-    They are parts of one layer, such as a quantized one.
+    They are parts of that one layer: a quantized layer holds its packed weights, which were not added to the model.
     """
-    reference, other = ({row["path"]: row["is_leaf"] for row in report.layers or ()} for report in comparison.reports)
+    leaves, other_leaves = (
+        {row["path"] for row in report.layers or () if row["is_leaf"]} for report in comparison.reports
+    )
     rows = list(comparison.layers(0))
     pairs = [row for row in rows if row["path"] and row["change"] not in _IN_ONE]
     undivided = {
-        "added": {row["other_path"] for row in pairs if reference[row["path"]]},
-        "removed": {row["path"] for row in pairs if other[row["other_path"]]},
+        "added": {row["other_path"] for row in pairs if row["path"] in leaves},
+        "removed": {row["path"] for row in pairs if row["other_path"] in other_leaves},
     }
     return [row for row in rows if undivided.get(row["change"], set()).isdisjoint(walk_outwards(row["path"]))]
