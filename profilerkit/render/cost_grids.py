@@ -18,8 +18,8 @@ __all__ = ["Costs", "make_cost_grid"]
 
 #: How many parts a model is divided into.
 _PARTS = 8
-#: The columns that a narrow terminal leaves out, in this order; the type then stands behind the name of the layer.
-_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Params", "Most of it")
+#: The columns that a narrow terminal leaves out, in this order.
+_LEAST_NEEDED = ("Output", "", "MACs", "Params", "Most of it")
 #: The columns that hold no numbers.
 _TEXTS = ("Layer", "Type", "Output", "", "Most of it")
 #: Equal layers whose slowest takes more than this many times as long as the fastest are not told by one share.

@@ -21,8 +21,6 @@ __all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 _CONVENTION = 1.02
 #: The sign of 1 / x and of -x, by the sign of x: if x may be more, they may be less.
 _OPPOSITE = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
-#: The words before "the same", by the sign.
-_NEARLY = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.BETWEEN: Sign.BETWEEN.value}
 
 
 class WrittenEnhancement(NamedTuple):
@@ -40,20 +38,21 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
 
     A ratio is written with a number above 1, and with "more" or "less" of the metric itself.
     """
-    difference, enhancement = comparison.difference(key, index), comparison.enhancement(key, index)
+    difference = comparison.difference(key, index)
     if difference is None or math.isnan(difference):
         return _UNKNOWN
     reference, other = comparison.reference.status(key), comparison.others[index].status(key)
     sign = _find_sign(reference, other)
     if reference.comparative.is_difference:
         return _write_difference(reference, other, sign)
+    enhancement = comparison.enhancement(key, index)
     if enhancement is None or math.isnan(enhancement):
         return _UNKNOWN
     ratio = Ratio.of(reference.value, other.value)
     is_measured = isinstance(reference.value, Measurement) or isinstance(other.value, Measurement)
-    is_open = not _is_certain(ratio.value, sign) or (is_measured and not ratio.is_real)
-    has_verdict = not is_open and not differs_by_convention(comparison, key, index)
-    verdict = reference.comparative.verdict(enhancement) if has_verdict else ""
+    is_noise = is_measured and not ratio.is_real
+    is_known = _is_certain(ratio.value, sign) and not is_noise and not differs_by_convention(comparison, key, index)
+    verdict = reference.comparative.verdict(enhancement) if is_known else ""
     return _write_ratio(ratio, sign, verdict, is_measured)
 
 
@@ -119,25 +118,18 @@ def _write_ratio(ratio: Ratio, sign: Sign, verdict: str, is_measured: bool) -> W
     >>> _write_ratio(Ratio(0.5, 0.5, 0.5), Sign.LOWER, "", is_measured=False).text  # it may also be more
     '≤ 2x less'
     """
-    value = ratio.value
+    value, is_less = ratio.value, ratio.value < 1
     if is_shown_as_one(value):
-        return WrittenEnhancement(_write_equal(ratio, sign))
+        is_exact = ratio.low == value == ratio.high == 1
+        return WrittenEnhancement(f"{sign or ('' if is_exact else '≈ ')}the same")
     if value == 0 or math.isinf(value):  # there is no number that could be a bound
         uncertain = "" if _is_certain(value, sign) else Sign.BETWEEN
         return _add_verdict(f"{uncertain}{'up from 0' if value else 'down to 0'}", verdict)
-    is_less = value < 1
     words = f"{format_number(max(value, 1 / value))}x {'less' if is_less else 'more'}"
     if is_measured and not ratio.is_real and not ratio.is_range:
         return WrittenEnhancement(f"≈ {words}")  # the interval contains 1: there may be more or less, or neither
     interval = f" {_write_interval(ratio, is_less)}" if is_measured else ""
     return _add_verdict(f"{_OPPOSITE[sign] if is_less else sign}{words}", verdict, interval)
-
-
-def _write_equal(ratio: Ratio, sign: Sign) -> str:
-    """Return the words for a ratio that is written as 1; "≈" if it is not known to be exactly 1."""
-    if sign is not Sign.EXACT:
-        return f"{_NEARLY[sign]}the same"
-    return "the same" if ratio.low == ratio.value == ratio.high == 1 else "≈ the same"
 
 
 def _write_interval(ratio: Ratio, is_less: bool) -> str:

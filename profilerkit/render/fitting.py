@@ -38,7 +38,7 @@ class FittedGrid:
 
     Attributes:
         grid: The grid, without the columns that are left out.
-        left_out: The titles of these, as far as nothing stands in their place.
+        left_out: The titles of these.
         tables: The columns of each table that it is drawn as, one below the other; each begins with the first column.
     """
 
@@ -48,35 +48,25 @@ class FittedGrid:
 
 
 def fit(grid: Grid, available: int) -> FittedGrid:
-    """Return a grid as it fits into so many columns of text."""
-    left_out = _choose_left_out(grid, available)
-    grid = _without_columns(grid, left_out)
-    if "Unit" in grid.titles and len(_split_into_tables(grid, available)) > 1:
-        grid = _move_units(grid)
-    if "Type" in grid.titles[1:2] and len(_split_into_tables(grid, available)) > 1:
-        grid = _fold_types(grid)
+    """Return a grid as it fits into so many columns of text.
+
+    If it is too wide, units are moved behind their numbers and types behind the names of layers, which loses nothing.
+    Then the least needed columns are left out. What is left is folded, and goes on in further tables.
+    """
+    for fold in (_fold_units, _fold_types):
+        if not _fits(grid, available):
+            grid = fold(grid)
+    left_out = []
+    for title in grid.least_needed:
+        if title in grid.titles and not _fits(grid, available):
+            grid = _leave_out(grid, grid.titles.index(title))
+            left_out.append(" ".join(title.split()))
     widths = _measure_columns(grid)
     tables = []
-    for columns in _split_into_tables(grid, available):
+    for columns in _split_into_tables(widths, available):
         squeezed = _squeeze([widths[column] for column in columns], available)
         tables.append(list(map(FittedColumn, columns, squeezed)))
-    missed = [" ".join(title.split()) for title in left_out if title not in ("Type", "")]  # types are behind the names
-    return FittedGrid(grid, missed, tables)
-
-
-def _choose_left_out(grid: Grid, available: int) -> list[str]:
-    """Return the titles of the columns to leave out until the grid fits, the least needed first."""
-    left_out: list[str] = []
-    for title in grid.least_needed:
-        if _fits(_without_columns(grid, left_out), available):
-            break
-        if title in grid.titles:
-            left_out.append(title)
-    for title in left_out[:-1]:  # a narrow one may have room again, now that a wider one is left out
-        others = [other for other in left_out if other != title]
-        if _fits(_without_columns(grid, others), available):
-            left_out = others
-    return left_out
+    return FittedGrid(grid, list(filter(None, left_out)), tables)  # a bar has no title
 
 
 def _fits(grid: Grid, available: int) -> bool:
@@ -84,20 +74,15 @@ def _fits(grid: Grid, available: int) -> bool:
     return _add_widths(width.best for width in _measure_columns(grid)) <= available
 
 
-def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
-    """Return a grid without some columns; types of layers then stand behind their names."""
-    for title in titles:
-        grid = _fold_types(grid) if title == "Type" else _leave_out(grid, grid.titles.index(title))
-    return grid
-
-
 def _leave_out(grid: Grid, left: int) -> Grid:
     """Return a grid without its column of the number ``left``."""
     return grid.select([column for column in range(len(grid.titles)) if column != left])
 
 
-def _move_units(grid: Grid) -> Grid:
-    """Return a grid without its column of units, which stand behind the numbers: both stay together."""
+def _fold_units(grid: Grid) -> Grid:
+    """Return a grid without a column of units, which stand behind the numbers: both stay together."""
+    if "Unit" not in grid.titles:
+        return grid
     unit = grid.titles.index("Unit")
     rows = tuple((*row[: unit - 1], _add_unit(row[unit - 1], row[unit]), *row[unit:]) for row in grid.rows)
     return _leave_out(replace(grid, rows=rows), unit)
@@ -114,7 +99,9 @@ def _add_unit(value: str, unit: str) -> str:
 
 
 def _fold_types(grid: Grid) -> Grid:
-    """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
+    """Return a grid without a second column of types, which stand behind the names of layers: that takes less room."""
+    if grid.titles[1:2] != ("Type",):
+        return grid
     rows = tuple((f"{name}: {kind}" if kind else name, kind, *others) for name, kind, *others in grid.rows)
     return _leave_out(replace(grid, rows=rows), 1)
 
@@ -156,10 +143,11 @@ def _add_widths(widths: Iterable[int]) -> int:
     return sum(width + 3 for width in widths) - 1
 
 
-def _split_into_tables(grid: Grid, available: int) -> list[list[int]]:
+def _split_into_tables(widths: Sequence[_Width], available: int) -> list[list[int]]:
     """Return the columns of each table that a grid is drawn as, with its columns folded where they may be."""
-    least = [width.least for width in _measure_columns(grid)]
-    return split_columns(len(least), lambda columns: _add_widths(least[column] for column in columns) <= available)
+    return split_columns(
+        len(widths), lambda columns: _add_widths(widths[column].least for column in columns) <= available
+    )
 
 
 def _squeeze(widths: Sequence[_Width], available: int) -> list[int]:

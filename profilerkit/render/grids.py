@@ -35,7 +35,7 @@ class Grid:
     """A table of text: the columns in ``numeric`` are numbers, which stand right; ``depths`` indent rows.
 
     ``marks`` has the mark of a cell, one of `MARKS`, by row and column. ``least_needed`` are the titles of the columns
-    that a narrow terminal leaves out, in this order; a "Type" then stands behind the first column.
+    that a narrow terminal leaves out, in this order.
     """
 
     title: str

@@ -40,7 +40,7 @@ _TIMED = {
     "achieved_flops_per_second": "Achieved",
 }
 #: The columns that a narrow terminal leaves out of a table of layers, in this order.
-_LEAST_NEEDED = ("Calls", "Type", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
+_LEAST_NEEDED = ("Calls", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
 #: The counts of layers that are shown for several models, each with the title of its grid.
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.

@@ -142,11 +142,10 @@ def test_where_the_memory_is_at_the_peak() -> None:
     ("width", "columns"),
     [
         (100, "Type Output Params MACs"),
-        (90, "Type Params MACs"),
-        (75, "Type Params MACs"),
-        (70, "Params MACs"),
-        (66, "Type Params"),
-        (60, "Type"),
+        (90, "Params MACs"),
+        (80, "Params MACs"),
+        (66, "Params"),
+        (60, ""),
     ],
 )
 def test_a_narrow_terminal_has_fewer_columns(width: int, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:

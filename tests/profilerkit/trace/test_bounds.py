@@ -300,7 +300,7 @@ def test_a_ratio_has_the_ends_of_its_values(reference: Report, other: Report, lo
         (EXACT, report(UPPER), " ≤ 2x more\n"),
         (report(LOWER), EXACT, " ≥ 2x less, better\n"),
         (report(UPPER), report(UPPER), " ~ the same\n"),
-        (report(UPPER), report(LOWER), " at least the same\n"),
+        (report(UPPER), report(LOWER), " ≥ the same\n"),
     ],
 )
 def test_an_enhancement_says_on_which_side_of_the_truth_it_is(reference: Report, other: Report, shown: str) -> None:
