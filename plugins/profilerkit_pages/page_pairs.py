@@ -22,9 +22,9 @@ _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 
 class _Outer(NamedTuple):
-    """The layer around another one in the tree of both models: the place of its row, -1 for none, and its path."""
+    """The layer around another one in the tree of both models: the index of its row, -1 for none, and its path."""
 
-    place: int
+    index: int
     path: str | None
 
 
@@ -40,7 +40,7 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     names = reference.name, other.name
     return {
         "name": visible(other.name),
-        "parents": [around.place for around in outer],
+        "parents": [around.index for around in outer],
         "names": pack([_write_name(row, around.path) for row, around in zip(rows, outer, strict=True)]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
@@ -64,8 +64,8 @@ def _find_outer_rows(rows: Sequence[Row]) -> list[_Outer]:
     A layer of the reference is inside a layer of the reference. A layer that only the other model has is inside a layer
     of the other model, whose row both models may share.
     """
-    in_reference = _find_outer({row["path"]: place for place, row in enumerate(rows) if row["change"] != "added"})
-    others = {row["other_path"]: place for place, row in enumerate(rows) if row["other_path"] is not None}
+    in_reference = _find_outer({row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"})
+    others = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     in_other = _find_outer(others)
     return [(in_other if row["change"] == "added" else in_reference)[row["path"]] for row in rows]
 

@@ -1,4 +1,4 @@
-"""The notes on times that are compared: how and where they were taken, and which ratios are not known well."""
+"""The notes on times: how and where compared times were taken, and which times and ratios are not known well."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from ..results.comparison import Comparison
 from ..results.report import Report
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
+from ..trace.layer_table import is_by_layer
+from ..trace.table import Table
 from .grids import list_records
 from .time_grids import list_timed
+from .values import share_text
 
-__all__ = ["describe_origins", "describe_ratios"]
+__all__ = ["describe_gap", "describe_origins", "describe_ratios"]
 
 
 class _Pair(NamedTuple):
@@ -40,16 +43,10 @@ def describe_ratios(comparison: Comparison) -> Iterator[str]:
     if not first:
         return
     are_paired = all(pair.reference.is_paired_with(pair.other) for pair in first)
-    order = "in turn" if are_paired else "one after the other"
-    interval = f"{100 * first[0].reference.confidence:.4g} % confidence interval"
-    if all(pair.ratio.is_range for pair in first):
-        interval = "smallest and largest value"
-    yield f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
+    yield _describe_sampling(first, are_paired)
     if any(not (pair.ratio.is_range or pair.ratio.is_real) for pair in measured):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."
-    conditions = [time.conditions for time in (first[0].reference, *(pair.other for pair in first))]
-    processes = {"" if condition is None else condition.process for condition in conditions}
-    if are_paired and len(processes) > 1:
+    if are_paired and _ran_in_several_processes(first):
         yield (
             "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
             "and the interval does not show that."
@@ -60,6 +57,20 @@ def describe_ratios(comparison: Comparison) -> Iterator[str]:
             yield f"{name}: {pair.ratio.warning}"
         elif pair.ratio.is_range:
             yield f"{name}: too few samples for an interval of the ratio: brackets hold its {pair.ratio.interval_name}"
+
+
+def _describe_sampling(pairs: Sequence[_Pair], are_paired: bool) -> str:
+    """Return how the times of a metric were measured, and what the brackets behind their ratios hold."""
+    order = "in turn" if are_paired else "one after the other"
+    interval = f"{100 * pairs[0].reference.confidence:.4g} % confidence interval"
+    if all(pair.ratio.is_range for pair in pairs):
+        interval = "smallest and largest value"
+    return f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
+
+
+def _ran_in_several_processes(pairs: Sequence[_Pair]) -> bool:
+    conditions = [time.conditions for time in (pairs[0].reference, *(pair.other for pair in pairs))]
+    return len({"" if condition is None else condition.process for condition in conditions}) > 1
 
 
 def _list_pairs(comparison: Comparison) -> Iterator[_Pair]:
@@ -123,3 +134,26 @@ def _describe_origin(report: Report, facts: Sequence[str]) -> str:
     moment = _read_moment(report)
     date = "date unknown" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
     return ", ".join([date, *(f"{name} {report.environment.get(name, 'unknown')}" for name in facts)])
+
+
+# The times of layers --------------------------------------------------------------------------------------------------
+
+#: The times of layers may add up to the model's time but for this part of it; more is told.
+_GAP = 0.1
+
+
+def describe_gap(table: Table) -> str:
+    """Say which part of the model's time the own times of its layers add up to, if that is far from all of it.
+
+    Each is the median of its own samples, so that they never add up exactly; a large gap comes from noise.
+    """
+    whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
+    timed = [row for row in table if row.get("calls") != 0]  # the time of others is in the layers around them
+    if not is_by_layer(table) or not whole or any(row.get("own_forward_seconds") is None for row in timed):
+        return ""
+    share = sum(row.get("own_forward_seconds") or 0.0 for row in table) / whole
+    if abs(share - 1) < _GAP:
+        return ""
+    return (
+        f"noisy: the own times of layers, a median each, add up to {share_text(share)} of the model's; measure longer"
+    )

@@ -6,7 +6,7 @@ from drawn_reports import record
 
 from profilerkit import Report
 from profilerkit.render.layer_time_grids import layer_time_grid
-from profilerkit.render.notes import top_row_note
+from profilerkit.render.ranks import describe_first_row
 from profilerkit.times.layer_times import LayerTime, LayerTimeTable
 from profilerkit.trace.records import LayerTable
 
@@ -50,12 +50,14 @@ def test_calls_have_a_column_where_a_layer_is_called_more_than_once() -> None:
 
 
 def test_of_a_model_without_layers_the_note_has_one() -> None:
-    assert top_row_note(LayerTimeTable([LayerTime("", "Net", 1, (0.004,))])).startswith("the slowest of 1 layer is ")
+    assert describe_first_row(LayerTimeTable([LayerTime("", "Net", 1, (0.004,))])).startswith(
+        "the slowest of 1 layer is "
+    )
 
 
 def test_the_note_the_ranking_and_the_grid_name_one_layer() -> None:
     first = "the slowest of 4 layers is stem (Conv2d), 6 ms (60.0 %) of its own forward"
-    assert top_row_note(TIMES) == f"{first}; backward it is block.conv (Conv2d), 8 ms (80.0 %)"
+    assert describe_first_row(TIMES) == f"{first}; backward it is block.conv (Conv2d), 8 ms (80.0 %)"
     assert TIMES.top(1, by="own_forward_seconds")[0]["path"] == "stem"
     assert cells(TIMES, top=1)[1][0] == "stem"
 
@@ -64,7 +66,7 @@ def test_a_layer_that_holds_others_may_be_the_slowest_itself() -> None:
     table = LayerTimeTable([LayerTime("", "Net", 1, (0.003,)), LayerTime("a", "A", 1, (0.001,))])
     assert table.top(1, by="own_forward_seconds")[0]["path"] == ""
     assert table.top(1, by="own_forward_seconds", depth=-1)[0]["path"] == "a"
-    assert "is Net, 3 ms (75.0 %)" in top_row_note(table)
+    assert "is Net, 3 ms (75.0 %)" in describe_first_row(table)
 
 
 def test_times_stand_in_one_table_of_a_report() -> None:

@@ -12,7 +12,7 @@ from drawn_reports import STUDENT, TEACHER
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.errors import ArgumentError
 from profilerkit.render import render
-from profilerkit.render.notes import top_row_note
+from profilerkit.render.ranks import describe_first_row
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.operator_times import (
@@ -272,7 +272,7 @@ def test_a_bound_has_its_sign_in_trees_and_notes(macs: int, high: int | None, wr
     share = "" if "≥" in written else " (100.0 %)"
     assert render(report(layers=table), "tree").splitlines()[1] == f"Net  {written}{share}"
     if macs:
-        assert top_row_note(table) == f"the one with the most MACs of 1 layer is Net, {written}"
+        assert describe_first_row(table) == f"the one with the most MACs of 1 layer is Net, {written}"
 
 
 def test_a_table_without_innermost_layers_ranks_all_of_its_layers() -> None:
@@ -280,4 +280,4 @@ def test_a_table_without_innermost_layers_ranks_all_of_its_layers() -> None:
     table = LayerTable(layer(f"l{number}", "Block", 1, 0.0, is_leaf=False, macs=number) for number in range(12))
     drawn = [line.split()[0] for line in table.to_text().splitlines()[3:]]
     assert drawn == [f"l{number}" for number in range(11, 1, -1)]
-    assert top_row_note(table).startswith("the one with the most MACs of 12 layers is l11 (Block)")
+    assert describe_first_row(table).startswith("the one with the most MACs of 12 layers is l11 (Block)")
