@@ -22,9 +22,9 @@ _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 
 class _Outer(NamedTuple):
-    """The layer around another one in the tree of both models: the index of its row, -1 for none, and its path."""
+    """The layer around another one in the tree of both models: the number of its row, -1 for none, and its path."""
 
-    index: int
+    row: int
     path: str | None
 
 
@@ -40,7 +40,7 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     names = reference.name, other.name
     return {
         "name": visible(other.name),
-        "parents": [around.index for around in outer],
+        "parents": [around.row for around in outer],
         "names": pack([_write_name(row, around.path) for row, around in zip(rows, outer, strict=True)]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
