@@ -13,8 +13,7 @@ computed of these numbers.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import torch
@@ -28,10 +27,10 @@ from ..compat.tensors import FakeTensor, storage_address
 from ..costs.shapes import has_floats
 from ..model.tensors import list_wrapped
 from ..untouched.write_guard import written_by
-from .exposed_memory import ExposedMemory, Suspicion
+from .exposed_memory import ExposedMemory, find_key
 from .live_bytes import LiveBytes
 from .operator_facts import LIFT, reads_numbers, tensors_among, tensors_in
-from .untracked_tensors import UntrackedTensors, find_key
+from .untracked_tensors import UntrackedTensors
 
 __all__ = ["EMPTY", "Origins"]
 
@@ -48,10 +47,11 @@ _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
 class Origins:
-    """Finds tensors that reach operators and results of a pass although no recorded operator made them.
+    """Checks the tensors that reach operators and results of a pass, before they are read.
 
-    A tensor in memory that the recorder does not know goes to `untracked`. Known memory has a suspicion once it was
-    made empty or left torch: `check` reads it before an operator, and `renew` notes afterwards what was written.
+    Attributes:
+        untracked: Gets each tensor in memory that the recorder does not know.
+        exposed: The known memory whose content no operator may have written.
 
     Args:
         live: The storages that are alive, of which the recorder knows the origin.
@@ -64,16 +64,8 @@ class Origins:
     ) -> None:
         self._live = live
         self._report = report
-        self._exposed = ExposedMemory()
-        self.untracked: UntrackedTensors = UntrackedTensors(live, self._exposed, stands_in, report)
-        #: Memory that has left torch, and was written to or has changed since the operator that runs began.
-        self._rewritten: list[Suspicion] = []
-
-    # Numbers that leave torch, and memory that is made empty ----------------------------------------------------------
-
-    def note_empty(self, tensor: torch.Tensor) -> None:
-        """Note memory that nothing has written to."""
-        self._suspect(tensor, Suspicion())
+        self.exposed: ExposedMemory = ExposedMemory(live, report)
+        self.untracked: UntrackedTensors = UntrackedTensors(live, self.exposed, stands_in, report)
 
     def expose(self, tensor: torch.Tensor, values: torch.Tensor, *, copied: bool = False) -> None:
         """Note that a tensor's numbers leave torch, and the memory that they are in too unless they are copied.
@@ -82,61 +74,17 @@ class Origins:
         """
         if not has_floats(tensor):
             return
-        if tensor.numel() > 1 and not self._exposed.has_numbers:
-            self._exposed.has_numbers = True
-            self.untracked.know_earlier()
-        entry = self._live.by_storage.get(find_key(tensor))
-        if entry is None or copied:
-            return
-        with unseen_by_functions():
-            storage = weakref.ref(values.untyped_storage())
-        if entry.suspicion is None:
-            entry.suspicion = Suspicion(storage)
-            entry.suspicion.renew()
-        entry.suspicion.storage = storage
-        self._exposed.add(entry.suspicion)
-
-    def note_freed_memory(self) -> None:
-        """Count memory that the model has given back itself, by ``storage.resize_(0)``, as large as it is now."""
-        for storage in self._exposed.list_storages():
-            entry = self._live.by_storage.get(storage_address(storage))
-            if entry is not None and storage.nbytes() < entry.seen:
-                self._live.resize(storage)
+        if tensor.numel() > 1:
+            self.untracked.note_numbers_outside()
+        if not copied:
+            self.exposed.add(tensor, values)
 
     def accept(self, results: Any) -> None:
         """Know the results of a layer that has a formula of its own."""
         with unseen_by_functions():
             for tensor in _list_tensors(results):
                 self._live.add(tensor)
-                self._suspect(tensor, None)
-
-    def _suspect(self, tensor: torch.Tensor, suspicion: Suspicion | None) -> None:
-        """Have the memory of a tensor be of unknown content, or known where the suspicion is None."""
-        entry = self._live.by_storage.get(find_key(tensor))
-        if entry is not None:
-            entry.suspicion = suspicion
-
-    # Tensors that operators and callers read --------------------------------------------------------------------------
-
-    def check(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Check the tensors that an operator is about to read."""
-        if self._has_suspects(args) or (kwargs and self._has_suspects(kwargs.values())):
-            self._examine(func, args, kwargs or {})
-
-    def renew(self) -> None:
-        """Note the values that the operator has written to memory that has left torch."""
-        while self._rewritten:
-            self._rewritten.pop().renew()
-
-    def check_results(self, results: Any) -> None:
-        """Check the results of a pass; raises `InputError` for a generator or the like, which has not run yet."""
-        unfinished = next(values_in(results, is_unfinished), None)
-        if unfinished is not None:
-            raise make_unfinished_error(unfinished)
-        with unseen_by_functions():
-            self.check(None, _list_tensors(results), None)
-        if self._exposed.has_numbers and any(map(self._is_foreign_array, values_in(results, _is_array))):
-            self._report()
+                self.exposed.accept(tensor)
 
     def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
         """Look at views whose memory was not known before: they are of tensors that no recorded operator made."""
@@ -144,6 +92,39 @@ class Origins:
         for tensor in arguments:
             if find_key(tensor) in keys:
                 self.untracked.meet(tensor)
+
+    # What the caller of the model gets --------------------------------------------------------------------------------
+
+    def check_results(self, results: Any) -> None:
+        """Check the results of a pass; raises `InputError` for a generator or the like, which has not run yet."""
+        unfinished = next(values_in(results, is_unfinished), None)
+        if unfinished is not None:
+            raise make_unfinished_error(unfinished)
+        with unseen_by_functions():
+            tensors = _list_tensors(results)
+            if self._has_suspects(tensors):
+                self._examine(tensors, (), reads=True)
+        if self.untracked.numbers_are_outside and any(map(self._is_foreign_array, values_in(results, _is_array))):
+            self._report()
+
+    def _is_foreign_array(self, array: Any) -> bool:
+        """Return whether an array of numpy's has numbers in memory that is no tensor's."""
+        interface = array.__array_interface__
+        has_numbers = interface["typestr"][1] in "fc" and 0 not in interface["shape"]
+        address, _ = interface["data"]
+        return has_numbers and self.exposed.is_foreign(address)
+
+    # What operators read ----------------------------------------------------------------------------------------------
+
+    def check(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Check the tensors that an operator is about to read or to write to."""
+        if not (self._has_suspects(args) or (kwargs and self._has_suspects(kwargs.values()))):
+            return
+        kwargs = kwargs or {}
+        is_higher = isinstance(func, HigherOrderOperator)  # without a schema: the operators inside it read and write
+        written = set() if is_higher else set(map(id, written_by(func, args, kwargs)))
+        tensors = tensors_among(args, kwargs)
+        self._examine(tensors, written, reads=reads_numbers(func), is_lifted=func is LIFT)
 
     def _has_suspects(self, values: Iterable[Any]) -> bool:
         """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
@@ -164,37 +145,16 @@ class Origins:
         entry = self._live.by_storage.get(key)
         return entry is None or entry.suspicion is not None
 
-    def _examine(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Report each tensor of unknown origin that an operator reads; the caller of the model where it is None."""
-        has_schema = func is not None and not isinstance(func, HigherOrderOperator)
-        written = set(map(id, written_by(func, args, kwargs))) if has_schema else set()
-        reads = func is None or reads_numbers(func)
-        for tensor in tensors_among(args, kwargs):
+    def _examine(
+        self, tensors: Iterable[torch.Tensor], written: Container[int], *, reads: bool, is_lifted: bool = False
+    ) -> None:
+        """Report each tensor of unknown origin; ``written`` are the ids of those that are written to."""
+        for tensor in tensors:
             entry = self._live.by_storage.get(find_key(tensor))
             if entry is None:
-                self.untracked.meet(tensor, is_lifted=func is LIFT)
+                self.untracked.meet(tensor, is_lifted=is_lifted)
             elif entry.suspicion is not None and (reads or id(tensor) in written):
-                self._examine_suspect(tensor, entry, is_written=id(tensor) in written)
-
-    def _examine_suspect(self, tensor: torch.Tensor, entry: Any, *, is_written: bool) -> None:
-        """Report a tensor whose memory holds values that no operator wrote; values written now are known afterwards."""
-        suspicion: Suspicion = entry.suspicion
-        is_first_write = is_written and suspicion.content is None  # over memory whose content nobody has read
-        if tensor.numel() and not is_first_write and suspicion.is_changed():
-            self._report()
-        elif not is_written:
-            return
-        if suspicion.storage is None:  # made empty, and filled now
-            entry.suspicion = None
-        else:
-            self._rewritten.append(suspicion)
-
-    def _is_foreign_array(self, array: Any) -> bool:
-        """Return whether an array of numpy's has numbers in memory that is no tensor's."""
-        interface = array.__array_interface__
-        has_numbers = interface["typestr"][1] in "fc" and 0 not in interface["shape"]
-        address, _ = interface["data"]
-        return has_numbers and self._exposed.is_foreign(address)
+                self.exposed.examine(tensor, is_written=id(tensor) in written)
 
 
 def _is_array(value: Any) -> bool:

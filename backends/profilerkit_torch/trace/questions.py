@@ -125,7 +125,7 @@ class Questions(PassMode):
         if is_any_autocast_enabled():  # by the model: no operator shows it
             self._recorder.require_no_autocast()
         if self._has_given_memory:
-            self._recorder.origins.note_freed_memory()
+            self._recorder.origins.exposed.note_freed()
         handle = self._handlers.get(func)
         if handle is not None:
             return handle(Call(func, args, kwargs or {}))
@@ -140,7 +140,7 @@ class Questions(PassMode):
     def _make_empty(self, call: Call) -> Any:
         """Make memory without writing to it, and note it: code that is not torch's may fill it unseen."""
         result = call.func(*call.args, **self._devices.redirect(call.kwargs))
-        self._recorder.origins.note_empty(result)
+        self._recorder.origins.exposed.note_empty(result)
         return result
 
     def _make_new(self, call: Call) -> Any:

@@ -123,7 +123,7 @@ class Recorder(WatchingMode, PassRecord):
             with unseen_by_functions():  # our own questions are none of the model's
                 result = self.__torch_dispatch__(func, types, args, kwargs)
                 if func in EMPTY:
-                    self.origins.note_empty(result)
+                    self.origins.exposed.note_empty(result)
                 return result
         if self.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
@@ -181,7 +181,7 @@ class Recorder(WatchingMode, PassRecord):
         ):
             self.values.follow(*call, result)
         if not signature.are_known:
-            self.origins.renew()
+            self.origins.exposed.renew()
         self._record_run(plan, result, call, select_makers(signature.makers, len(self.operators)))
         return result
 
@@ -202,7 +202,7 @@ class Recorder(WatchingMode, PassRecord):
                 self.unanswered.append(str(call.func))
             raise
         finally:
-            self.origins.renew()
+            self.origins.exposed.renew()
 
     def _run_by_kind(self, call: OperatorCall, key: Any) -> Any:
         """Run an operator: a higher-order one, one composed of others, a view, or one that computes."""

@@ -12,14 +12,13 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat.modes import unseen_by_functions
-from ..compat.tensors import find_storage, storage_address
 from ..costs.shapes import has_floats
 from ..model.tensors import list_tensors_alive
-from .exposed_memory import ExposedMemory
+from .exposed_memory import ExposedMemory, find_key
 from .live_bytes import LiveBytes
 from .unseen_work import OtherThreads
 
-__all__ = ["UntrackedTensors", "find_key"]
+__all__ = ["UntrackedTensors"]
 
 
 class UntrackedTensors:
@@ -45,6 +44,8 @@ class UntrackedTensors:
         self._report = report
         #: Whether tensors of the model or of its inputs have values.
         self._has_values = stands_in is None
+        #: Whether numbers have left torch, with the memory that they are in, or copied to a list.
+        self.numbers_are_outside = False
         #: Whether torch itself is making tensors now, from the sequences in an index.
         self._is_indexing = False
         self._threads = OtherThreads()
@@ -63,7 +64,7 @@ class UntrackedTensors:
         """
         self._has_values |= objects_have_values
         if self._has_values:
-            self.know_earlier()
+            self._know_earlier()
         if self._has_values or threading.active_count() > 1:
             self._threads.begin_counting()
         with restored(self._restore_gradients, in_child=False), self._threads.follow():
@@ -78,7 +79,12 @@ class UntrackedTensors:
         finally:
             self._is_indexing = outside
 
-    def know_earlier(self) -> None:
+    def note_numbers_outside(self) -> None:
+        """Note that numbers leave torch: tensors that come from now on may have been computed of them."""
+        self.numbers_are_outside = True
+        self._know_earlier()
+
+    def _know_earlier(self) -> None:
         """Note all existing tensors, in the first call: a tensor from before that is no result of other work."""
         if self._knows_earlier:
             return
@@ -126,20 +132,11 @@ class UntrackedTensors:
 
     def _may_be_computed(self, tensor: torch.Tensor, is_lifted: bool) -> bool:
         """Return whether the values of a tensor may come from numpy, a kernel or another thread."""
-        if self._exposed.has_numbers:
+        if self.numbers_are_outside:
             return self._exposed.is_foreign(_read_address(tensor))
         if self._threads.were_started:
             return True
         return not is_lifted and self._threads.have_run(if_unknown=self._has_values)
-
-
-def find_key(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage; 0 where it has no single one."""
-    try:
-        with unseen_by_functions():
-            return int(storage_address(find_storage(tensor)))
-    except (NotImplementedError, RuntimeError):
-        return 0
 
 
 def _read_address(tensor: torch.Tensor) -> int:
