@@ -63,14 +63,15 @@ def copy_values(
 
     Raises `InputError` if the tensors of the two do not match, in their order.
     """
-    values, targets = _list_call_arrays(source), _list_call_arrays(inputs)
-    moved = [make_tensor(np.array(value)) for value in _move_channels(values, targets)]
-    filled = _list_call_arrays(fit(_replace_tensors(inputs, moved)))
-    casts = [_cast(value, target.dtype) for value, target in zip(filled, targets, strict=True)]
-    tensors = [  # a tensor of the model's own stays where it has the values already
-        None if np.array_equal(cast, target) else make_tensor(cast) for cast, target in zip(casts, targets, strict=True)
-    ]
-    has_moved = [array.shape for array in values] != [array.shape for array in targets]
+    values, own_values = _list_call_arrays(source), _list_call_arrays(inputs)
+    moved = _move_channels(values, own_values)
+    numbers = _replace_tensors(inputs, (make_tensor(np.array(value)) for value in moved))
+    tensors = []
+    for value, own_value in zip(_list_call_arrays(fit(numbers)), own_values, strict=True):
+        cast = _cast(value, own_value.dtype)
+        # A tensor of the model's own stays where it has the values already.
+        tensors.append(None if np.array_equal(cast, own_value) else make_tensor(cast))
+    has_moved = [array.shape for array in values] != [array.shape for array in own_values]
     return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
 
 
