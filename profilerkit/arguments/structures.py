@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError, InputError
 
-__all__ = ["is_tensor", "map_leaves", "require_shallow"]
+__all__ = ["is_tensor", "map_leaves", "require_shallow", "tensors_in"]
 
 #: The most levels of nesting that lists, tuples and dicts may have.
 DEEPEST = 100
@@ -49,6 +49,22 @@ def is_tensor(value: Any) -> bool:
     They are not read if the class has them: the shape of a nested tensor may raise anything.
     """
     return all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
+
+
+def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield every tensor in a nested structure: tuples, lists, sets, mappings and dataclasses."""
+    if is_tensor(structure):
+        yield structure
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(structure, Mapping):
+        parts = structure.values()
+    elif isinstance(structure, (list, tuple, set)):
+        parts = structure
+    elif hasattr(structure, "__dataclass_fields__"):
+        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
+    for part in parts:
+        yield from tensors_in(part, is_tensor)
 
 
 def _map_fields(value: Any, function: Callable[[Any], Any]) -> Any:

@@ -1,17 +1,17 @@
-"""The stack of running layers and their paths, which the trace of every backend records in the same way.
+"""The stack of running layers and the lists of layers by their paths, as the traces of all backends record them.
 
 A shared layer has several paths; a call belongs to the path inside the layer that calls it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from ..trace.layer_paths import add_outer
 from ..trace.records import LayerCall
 
-__all__ = ["CallStack", "list_layers", "list_shown_layers", "note_unlisted", "tensors_in"]
+__all__ = ["CallStack", "list_layers", "list_shown_layers", "note_unlisted"]
 
 L = TypeVar("L")
 
@@ -109,22 +109,6 @@ def list_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> l
             ancestors.discard(number)
             stack.pop()
     return layers
-
-
-def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield every tensor in a nested structure: tuples, lists, sets, mappings and dataclasses."""
-    if is_tensor(structure):
-        yield structure
-        return
-    parts: Iterable[Any] = ()
-    if isinstance(structure, Mapping):
-        parts = structure.values()
-    elif isinstance(structure, (list, tuple, set)):
-        parts = structure
-    elif hasattr(structure, "__dataclass_fields__"):
-        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
-    for part in parts:
-        yield from tensors_in(part, is_tensor)
 
 
 def list_shown_layers(layers: Iterable[tuple[str, Any]], called: Iterable[str]) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..count_text import format_count
 from ..trace.records import MemoryTimeline, ModelTrace
-from .branch_memory import measure_memory
+from .branch_memory import BranchedMemory, measure_memory
 from .graph_memory import count_unsized, find_viewed, measure_live_bytes
 from .graph_records import list_reads, make_record
 from .graph_work import GraphValue, Work
@@ -40,6 +40,11 @@ class WalkedGraph(NamedTuple):
     work: Work
     inputs: Sequence[GraphValue]
     outputs: Sequence[GraphValue]
+
+    @property
+    def input_bytes(self) -> int:
+        """The bytes of the values that the call gives."""
+        return sum(value.bytes for value in self.inputs)
 
 
 class GraphFormat(NamedTuple):
@@ -80,36 +85,42 @@ def trace_work(
     chains = [scopes.chains[op.node] for op in executed]
     calls = layer_calls(executed, chains, inputs, outputs, scopes.chains)
     layers = layer_records(scopes.types, weights, calls, settings)
-    find_sources = partial(find_viewed, views=form.views)
-    timeline = partial(measure_live_bytes, inputs=inputs, outputs=outputs, find_sources=find_sources)
-    input_bytes = sum(value.bytes for value in inputs)
-    memory = measure_memory(work.parts, timeline, input_bytes)
+    records = [
+        make_record(
+            op,
+            chain[-1],
+            reads,
+            node=names[op.node] if names else None,
+            is_masked=op.is_masked,
+            multiplied=op.product_dtype,
+        )
+        for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True)
+    ]
+    alive = _measure_alive(walked, form.views)
+    memory = MemoryTimeline(
+        weight_bytes=count_weight_bytes(layers),
+        input_bytes=walked.input_bytes,
+        live_bytes=alive.live_bytes,
+        note="along the order of the graph; a runtime may order and reuse otherwise",
+        unsized=count_unsized(list_all(work.parts), inputs),
+    )
     return ModelTrace(
         layers=layers,
-        operators=tuple(
-            make_record(
-                op,
-                chain[-1],
-                reads,
-                node=names[op.node] if names else None,
-                is_masked=op.is_masked,
-                multiplied=op.product_dtype,
-            )
-            for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True)
-        ),
-        memory=MemoryTimeline(
-            weight_bytes=count_weight_bytes(layers),
-            input_bytes=input_bytes,
-            live_bytes=memory.live_bytes,
-            note="along the order of the graph; a runtime may order and reuse otherwise",
-            unsized=count_unsized(list_all(work.parts), inputs),
-        ),
+        operators=tuple(records),
+        memory=memory,
         uncounted=work.count_missing(),
         method=form.method,
         notes=tuple(notes),
         choices=tuple(work.choices),
-        peak_spread=memory.peak_spread,
+        peak_spread=alive.peak_spread,
     )
+
+
+def _measure_alive(walked: WalkedGraph, views: Container[str]) -> BranchedMemory:
+    """Return the bytes alive while each operator runs, and how much the peak may differ with other branches taken."""
+    find_sources = partial(find_viewed, views=views)
+    timeline = partial(measure_live_bytes, inputs=walked.inputs, outputs=walked.outputs, find_sources=find_sources)
+    return measure_memory(walked.work.parts, timeline, walked.input_bytes)
 
 
 def describe_constants(number: int) -> list[str]:

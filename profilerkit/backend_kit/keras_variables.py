@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .call_stack import tensors_in
+from ..arguments.structures import tensors_in
 from .keras_children import hides_its_cell
 from .keras_kinds import is_shipped_class
 from .keras_layers import direct_layers, list_stored_variables

@@ -10,7 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.call_stack import CallStack, tensors_in
+from profilerkit.arguments.structures import tensors_in
+from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.replaced_attributes import follow_calls
 from profilerkit.costs import UNCOUNTED, Cost, Formula, Shape, evaluate_formula

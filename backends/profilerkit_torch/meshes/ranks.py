@@ -15,7 +15,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from profilerkit import InputError, ModelInputs, ModelTrace
-from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.arguments.structures import tensors_in
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import RankTrace, note_idle
 

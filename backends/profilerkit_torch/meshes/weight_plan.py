@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.arguments.structures import tensors_in
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modules import read_parameters

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.arguments.structures import tensors_in
 
 from ..compat.files import read_script_attributes, read_script_type
 from ..compat.modes import disable_dispatch_modes

@@ -16,7 +16,7 @@ from msgspec import structs
 from torch import nn
 
 from profilerkit import ModelInputs, ModelTrace
-from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.arguments.structures import tensors_in as values_in
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.costs import Cost
 

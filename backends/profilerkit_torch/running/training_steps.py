@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
-from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.arguments.structures import tensors_in
 from profilerkit.errors import explain_missing_step
 from profilerkit.process.containers import refill
 from profilerkit.process.restoring import for_each, restored

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.arguments.structures import tensors_in as values_in
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
 from ..compat.modes import unseen_by_functions

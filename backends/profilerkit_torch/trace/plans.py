@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from msgspec import Struct
 
-from profilerkit.backend_kit.call_stack import tensors_in as values_in
+from profilerkit.arguments.structures import tensors_in as values_in
 from profilerkit.costs import convention
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo

@@ -10,7 +10,8 @@ import torch
 from msgspec.structs import replace
 from torch import nn
 
-from profilerkit.backend_kit.call_stack import list_shown_layers, tensors_in
+from profilerkit.arguments.structures import tensors_in
+from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_children import write_settings
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import read_variable_value

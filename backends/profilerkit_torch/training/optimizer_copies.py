@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit.arguments.structures import map_leaves
-from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.arguments.structures import map_leaves, tensors_in
 from profilerkit.trace.records import WeightRecord
 
 from ..compat.modes import TorchDispatchMode
