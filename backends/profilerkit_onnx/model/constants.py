@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
@@ -29,10 +29,6 @@ class Use(NamedTuple):
     node: NodeProto
     input: int
     path: str
-
-    def is_at(self, places: Mapping[str, Sequence[int]]) -> bool:
-        """Return whether the input is at one of the places that its operator has in a table."""
-        return self.input in places.get(self.node.op_type, ())
 
 
 @dataclass(eq=False)
@@ -115,49 +111,49 @@ class _Search:
         return [names.get(value.name, ()) for value in graph.output]
 
     def _go_over(self, nodes: Sequence[NodeProto], names: _Names, paths: Iterable[str], location: Hashable) -> None:
+        """Go over nodes in their order; ``names`` gets the values that stand for constants."""
         for node in nodes:  # first, as a file may have one behind the loop that reads it
             values = read_constant(node) if node.op_type == "Constant" and node.output else None
             if values is not None:
                 names[node.output[0]] = self._add(location, node.output[0], values, is_node=True)
         for index, (node, path) in enumerate(zip(nodes, paths, strict=False)):
-            self._visit(node, names, path, (location, index))
+            results = self._follow(node, names, path, (location, index))
+            names.update({name: constants for name, constants in zip(node.output, results, strict=False) if name})
 
-    def _visit(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
-        """Note the constants that a node uses, or what it hands on; go over what it calls."""
+    def _follow(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> Sequence[tuple[Constant, ...]]:
+        """Return for each output of a node the constants that it stands for; a node that computes uses its inputs."""
         function = self._functions.get((node.domain, node.op_type, node.overload))
-        moved = _find_moved(node, names)
         if function is not None:
-            self._call(function, node, names, path)
-        elif list_inner_graphs(node):
-            self._enter_graphs(node, names, path, location)
-        elif moved:
-            names.update(dict.fromkeys(filter(None, node.output), moved))
-        else:
-            for position, name in enumerate(node.input):
-                for constant in names.get(name, ()):
-                    constant.uses.append(Use(node, position, path))
+            return self._call(function, node, names, path)
+        graphs = list_inner_graphs(node)
+        if graphs:
+            # The last results of each graph are the node's: the body of a loop returns its condition before them.
+            results = [
+                self.enter_graph(graph, names, repeat(path), (location, number), node.input)[-len(node.output) :]
+                for number, graph in enumerate(graphs)
+            ]
+            return [tuple(chain.from_iterable(constants)) for constants in zip(*results, strict=False)]
+        moved = _find_moved(node, names)
+        if moved:
+            return [moved] * len(node.output)
+        for position, name in enumerate(node.input):
+            for constant in names.get(name, ()):
+                constant.uses.append(Use(node, position, path))
+        return ()
 
-    def _enter_graphs(self, node: NodeProto, names: _Names, path: str, location: Hashable) -> None:
-        """Go over the graphs inside a node."""
-        for number, graph in enumerate(list_inner_graphs(node)):
-            results = self.enter_graph(graph, names, repeat(path), (location, number), node.input)
-            # The last results are the node's: the body of a loop returns its condition before them.
-            for name, constants in zip(reversed(node.output), reversed(results), strict=False):
-                names[name] = (*names.get(name, ()), *constants) if name else ()
-
-    def _call(self, function: FunctionProto, node: NodeProto, names: _Names, path: str) -> None:
+    def _call(
+        self, function: FunctionProto, node: NodeProto, names: _Names, path: str
+    ) -> Sequence[tuple[Constant, ...]]:
         """Go over a function; calls beyond the limits, at which the walk over the model gives up, are left out."""
         self._left -= len(function.node)
         if self._left < 0 or self._depth == _DEEPEST:
-            return
+            return ()
         arguments = [names.get(name, ()) for name in node.input]
         inner: _Names = ChainMap(dict(zip(function.input, arguments, strict=False)))
         self._depth += 1
         self._go_over(function.node, inner, repeat(path), (function.domain, function.name, function.overload))
         self._depth -= 1
-        names.update(
-            {outer: inner.get(formal, ()) for outer, formal in zip(node.output, function.output, strict=False)}
-        )
+        return [inner.get(name, ()) for name in function.output]
 
     def _add(
         self, location: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False

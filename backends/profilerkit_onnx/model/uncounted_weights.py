@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
 
-from .constants import Constant
+from .constants import Constant, Use
 from .nodes import list_nodes
 from .types import STANDARD
-from .weights import BUFFERS, NARROW, PARAMETERS
+from .weights import NARROW, find_places
 
 __all__ = ["describe_uncounted"]
 
@@ -67,12 +67,16 @@ def _list_unpacking(constants: Sequence[Constant]) -> Iterator[str]:
     """Yield the operators that may take several weights out of an element of a matrix of integers."""
     for constant in constants:
         if "int" in constant.dtype and sum(size > 1 for size in constant.shape) > 1:
-            yield from (use.node.op_type for use in constant.uses if _may_unpack(use.node, constant.dtype))
+            yield from (use.node.op_type for use in constant.uses if _may_unpack(use, constant.dtype))
 
 
-def _may_unpack(node: NodeProto, dtype: str) -> bool:
-    """Return whether a node may take several weights out of an integer of a dtype."""
-    is_known = node.domain in (*STANDARD, _CLASSICAL) or node.op_type in (*PARAMETERS, *BUFFERS)
+def _may_unpack(use: Use, dtype: str) -> bool:
+    """Return whether a node may take several weights out of an integer of a dtype.
+
+    An operator that nobody knows may do so with narrow integers; what it reads of other integers are indices.
+    """
+    node, places = use.node, find_places(use)
+    is_known = node.domain in (*STANDARD, _CLASSICAL) or bool(places.weights or places.kept)
     return node.op_type.startswith(_TAKES_BITS) or (dtype in NARROW and not is_known)
 
 
@@ -80,14 +84,10 @@ def _list_readers_of_nodes(
     model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]
 ) -> Iterator[str]:
     """Yield the operators that read floats of ``Constant`` nodes as weights, though the file has weights elsewhere."""
-    in_nodes = set[int]()
-    for identity, constant in enumerate(constants):
-        if constant.is_node and constant.shape.numel > 1 and is_float(constant.dtype):
-            in_nodes.add(identity)
-    if model.producer_name == _BY_TORCH:
-        return
     parameters = {weight.record.identity for weight in weights if weight.is_parameter}
-    if parameters <= in_nodes:
+    if model.producer_name == _BY_TORCH or all(constants[identity].is_node for identity in parameters):
         return
-    for identity in in_nodes - parameters:
-        yield from (use.node.op_type for use in constants[identity].uses if not use.is_at(BUFFERS))
+    for identity, constant in enumerate(constants):
+        is_row = constant.shape.numel > 1 and is_float(constant.dtype)
+        if constant.is_node and is_row and identity not in parameters:
+            yield from (use.node.op_type for use in constant.uses if use.input not in find_places(use).kept)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from onnx import ModelProto
 
@@ -18,84 +19,87 @@ from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
-from .constants import Constant
+from .constants import Constant, Use
 from .exported_module import ExportedModule
 from .nodes import read_attributes
 
-__all__ = ["BUFFERS", "NARROW", "PARAMETERS", "list_weights"]
+__all__ = ["NARROW", "find_places", "list_weights"]
 
-#: The inputs of operators that are parameters whatever their dtype, by their places.
-PARAMETERS = {
-    "Conv": (1, 2),
-    "ConvTranspose": (1, 2),
-    "ConvInteger": (1,),
-    "DeformConv": (1, 3),
-    "DequantizeLinear": (0,),
-    "DynamicQuantizeLSTM": (1, 2, 3),
-    "DynamicQuantizeMatMul": (1, 4),
-    "GatherBlockQuantized": (0,),
-    "Gemm": (0, 1, 2),
-    "GRU": (1, 2, 3),
-    "LSTM": (1, 2, 3, 7),
-    "MatMul": (0, 1),
-    "MatMulInteger": (0, 1),
-    "MatMulBnb4": (1,),
-    "MatMulIntegerToFloat": (0, 1, 6),
-    "MatMulNBits": (1,),
-    "PRelu": (1,),
-    "QAttention": (1, 2),
-    "QGemm": (0, 3, 6),
-    "QLinearAdd": (0, 3),
-    "QLinearConv": (3, 8),
-    "QLinearMatMul": (0, 3),
-    "QLinearMul": (0, 3),
-    "QMoE": (2, 4, 5, 7, 8, 10),
-    "RNN": (1, 2, 3),
+
+class _Places(NamedTuple):
+    """The inputs of an operator, by their indices, whose meaning follows from their place.
+
+    Attributes:
+        weights: Parameters whatever their dtype.
+        kept: Values that the model keeps, or scales, but no parameters.
+        narrow: Parameters if their dtype is one of `NARROW`: a table whose rows are looked up and then scaled, or
+            numbers that a cast and arithmetic scale.
+    """
+
+    weights: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
+    narrow: tuple[int, ...] = ()
+
+
+#: The places in operators that have such inputs.
+_PLACES = {
+    "Add": _Places(narrow=(0, 1)),
+    "Attention": _Places(kept=(3, 4, 5)),
+    "BatchNormalization": _Places(kept=(3, 4)),
+    "Clip": _Places(kept=(1, 2)),
+    "Conv": _Places(weights=(1, 2)),
+    "ConvInteger": _Places(weights=(1,)),
+    "ConvTranspose": _Places(weights=(1, 2)),
+    "DeformConv": _Places(weights=(1, 3)),
+    "DequantizeLinear": _Places(weights=(0,), kept=(1, 2)),
+    "DynamicQuantizeLSTM": _Places(weights=(1, 2, 3), kept=(8, 9, 10, 11)),
+    "DynamicQuantizeMatMul": _Places(weights=(1, 4), kept=(2, 3)),
+    "Gather": _Places(narrow=(0,)),
+    "GatherBlockQuantized": _Places(weights=(0,), kept=(2, 3)),
+    "Gemm": _Places(weights=(0, 1, 2)),
+    "GroupQueryAttention": _Places(kept=(7, 8, 12, 13)),
+    "GRU": _Places(weights=(1, 2, 3), kept=(4, 5)),
+    "LSTM": _Places(weights=(1, 2, 3, 7), kept=(4, 5, 6)),
+    "MatMul": _Places(weights=(0, 1)),
+    "MatMulBnb4": _Places(weights=(1,), kept=(2,)),
+    "MatMulInteger": _Places(weights=(0, 1)),
+    "MatMulIntegerToFloat": _Places(weights=(0, 1, 6), kept=(2, 3, 4, 5)),
+    "MatMulNBits": _Places(weights=(1,), kept=(2, 3)),
+    "Mul": _Places(narrow=(0, 1)),
+    "MultiHeadAttention": _Places(kept=(4, 5)),
+    "NonMaxSuppression": _Places(kept=(3, 4)),
+    "OneHot": _Places(kept=(1, 2)),
+    "Pad": _Places(kept=(2,)),
+    "PRelu": _Places(weights=(1,)),
+    "QAttention": _Places(weights=(1, 2), kept=(3, 4, 6, 7)),
+    "QGemm": _Places(weights=(0, 3, 6), kept=(1, 2, 4, 5, 7, 8)),
+    "QLinearAdd": _Places(weights=(0, 3), kept=(1, 2, 4, 5, 6, 7)),
+    "QLinearConv": _Places(weights=(3, 8), kept=(1, 2, 4, 5, 6, 7)),
+    "QLinearMatMul": _Places(weights=(0, 3), kept=(1, 2, 4, 5, 6, 7)),
+    "QLinearMul": _Places(weights=(0, 3), kept=(1, 2, 4, 5, 6, 7)),
+    "QLinearWhere": _Places(kept=(2, 3, 5, 6, 7, 8)),
+    "QMoE": _Places(weights=(2, 4, 5, 7, 8, 10), kept=(3, 6, 9, *range(11, 14), *range(15, 21))),
+    "QuantizeLinear": _Places(kept=(1, 2)),
+    "Resize": _Places(kept=(1, 2, 3)),
+    "RNN": _Places(weights=(1, 2, 3), kept=(4, 5)),
+    "RotaryEmbedding": _Places(kept=(1, 2, 3)),
+    "STFT": _Places(kept=(2,)),
+    "Sub": _Places(narrow=(0,)),
+    "Upsample": _Places(kept=(1,)),
+    **dict.fromkeys(
+        ("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearReduceMean"), _Places(kept=(1, 2, 3, 4))
+    ),
+    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), _Places(kept=(1, 2, 3, 4))),
 }
-#: The inputs of operators that are values which the model keeps, or scales, but no parameters.
-BUFFERS = {
-    "Attention": (3, 4, 5),
-    "BatchNormalization": (3, 4),
-    "Clip": (1, 2),
-    "DequantizeLinear": (1, 2),
-    "DynamicQuantizeLSTM": (8, 9, 10, 11),
-    "DynamicQuantizeMatMul": (2, 3),
-    "GatherBlockQuantized": (2, 3),
-    "GroupQueryAttention": (7, 8, 12, 13),
-    "GRU": (4, 5),
-    "LSTM": (4, 5, 6),
-    "MatMulBnb4": (2,),
-    "MultiHeadAttention": (4, 5),
-    "MatMulIntegerToFloat": (2, 3, 4, 5),
-    "MatMulNBits": (2, 3),
-    "NonMaxSuppression": (3, 4),
-    "OneHot": (1, 2),
-    "Pad": (2,),
-    "QAttention": (3, 4, 6, 7),
-    "QGemm": (1, 2, 4, 5, 7, 8),
-    "QLinearAdd": (1, 2, 4, 5, 6, 7),
-    "QLinearConv": (1, 2, 4, 5, 6, 7),
-    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearReduceMean"), (1, 2, 3, 4)),
-    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), (1, 2, 3, 4)),
-    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
-    "QLinearMul": (1, 2, 4, 5, 6, 7),
-    "QLinearWhere": (2, 3, 5, 6, 7, 8),
-    "QMoE": (3, 6, 9, *range(11, 14), *range(15, 21)),
-    "QuantizeLinear": (1, 2),
-    "RNN": (4, 5),
-    "Resize": (1, 2, 3),
-    "RotaryEmbedding": (1, 2, 3),
-    "STFT": (2,),
-    "Upsample": (1,),
-}
-#: Dtypes of weights that are narrower than the numbers that they stand for, and the inputs where a constant of such a
-#: dtype is a parameter: a table whose rows are looked up and then scaled, or numbers that a cast and arithmetic scale.
+#: Dtypes of weights that are narrower than the numbers that they stand for.
 NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
-_SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
-#: The inputs of operators where several elements may be packed into one.
-_PACKED = {"GatherBlockQuantized": (0,), "MatMulBnb4": (1,), "MatMulNBits": (1,), "QMoE": (2, 5, 8)}
 #: The names of parameters in torch, "encoder.0.bias", which no exporter gives its results.
 _PARAMETER_NAME = re.compile(r"\w+(\.\w+)+")
+
+
+def find_places(use: Use) -> _Places:
+    """Return the places of the operator that uses a constant."""
+    return _PLACES.get(use.node.op_type, _Places())
 
 
 def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[PlacedWeight]:
@@ -121,13 +125,11 @@ def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[Place
 
 def _has_weights_in_nodes(constants: Sequence[Constant]) -> bool:
     """Return whether an exporter writes weights as ``Constant`` nodes, like PaddlePaddle's exporter: all of them."""
-    has_weight = False
-    for constant in constants:
-        if constant.is_node:
-            has_weight = has_weight or any(use.is_at(PARAMETERS) for use in constant.uses)
-        elif constant.shape.numel > 1 and is_float(constant.dtype):
-            return False
-    return has_weight
+    in_file = [constant for constant in constants if not constant.is_node]
+    if any(constant.shape.numel > 1 and is_float(constant.dtype) for constant in in_file):
+        return False
+    uses = [use for constant in constants if constant.is_node for use in constant.uses]
+    return any(use.input in find_places(use).weights for use in uses)
 
 
 def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights: bool) -> bool:
@@ -138,27 +140,29 @@ def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights:
     by_exporter, uses = module.is_parameter(constant), constant.uses
     if by_exporter is not None:
         return by_exporter
-    if any(use.is_at(PARAMETERS) for use in uses):
+    if any(use.input in find_places(use).weights for use in uses):
         return True
     if not is_float(constant.dtype):
-        is_scaled = any(use.is_at(_SCALED) for use in uses)
+        is_scaled = any(use.input in find_places(use).narrow for use in uses)
         return constant.dtype in NARROW and constant.shape.numel > 1 and is_scaled
     if not constant.shape or module.has_computed(constant):
         return False
     if constant.is_node and not nodes_are_weights and not _PARAMETER_NAME.fullmatch(constant.name):
         return False
-    return not uses or any(not use.is_at(BUFFERS) for use in uses)
+    return not uses or any(use.input not in find_places(use).kept for use in uses)
 
 
 def _count_packed(constant: Constant) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in constant.uses:
-        if not use.is_at(_PACKED):
+        operator, settings = use.node.op_type, read_attributes(use.node.attribute)
+        if use.input not in find_places(use).weights:
             continue
-        sizes = read_attributes(use.node.attribute)
-        if use.node.op_type in ("MatMulNBits", "MatMulBnb4"):
-            return int(sizes.get("K", 0) * sizes.get("N", 0))
-        if constant.dtype == "uint8":  # other integers are one element each
-            own_bits = sizes.get(f"fc{(use.input + 1) // 3}_expert_weight_bits", 0)
-            return int(constant.shape.numel * 8 // (own_bits or sizes.get("expert_weight_bits", sizes.get("bits", 4))))
+        if operator in ("MatMulNBits", "MatMulBnb4"):
+            return int(settings.get("K", 0) * settings.get("N", 0))
+        if operator in ("GatherBlockQuantized", "QMoE") and constant.dtype == "uint8":  # others are one element each
+            layer = (use.input + 1) // 3  # inputs 2, 5 and 8 of QMoE are the weights of fc1, fc2 and fc3
+            own_bits = settings.get(f"fc{layer}_expert_weight_bits", 0)
+            bits = own_bits or settings.get("expert_weight_bits", settings.get("bits", 4))
+            return int(constant.shape.numel * 8 // bits)
     return None
