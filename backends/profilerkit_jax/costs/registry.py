@@ -50,16 +50,18 @@ class PrimitiveCall(OperatorCall):
     Attributes:
         params: The parameters of the equation, by name.
         is_backward: Whether it computes a gradient; an equation that ``jax.checkpoint`` computes again does not.
+        is_second_gradient: Whether it computes the gradient of a gradient.
         divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
-        reversals: How often the backward pass has reversed its second input, such as the filters of a convolution.
+        has_reversed: Whether the backward pass has reversed its second input, such as the filters of a convolution.
         unpadded: How many elements its first input had before it was padded; 0 if it was not.
         axis_sizes: How many devices each named axis has, inside of a ``shard_map``.
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)
     is_backward: bool = False
+    is_second_gradient: bool = False
     divides_sum: bool = False
-    reversals: int = 0
+    has_reversed: bool = False
     unpadded: int = 0
     axis_sizes: Mapping[Any, int] = field(default_factory=dict)
 

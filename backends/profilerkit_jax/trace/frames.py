@@ -27,14 +27,22 @@ _NO_LAYERS = ("eqx.nn.", EQUATION, _RECOMPUTED)
 
 
 class Frame(NamedTuple):
-    """The place of an equation: the calls of layers that it is in, and whether it belongs to the backward pass.
+    """The place of an equation.
 
-    ``is_recomputed`` is a forward equation that the backward pass runs again, inside of ``jax.checkpoint``.
+    Attributes:
+        chain: The calls of layers that it is in, the model's own first.
+        gradients: How many gradients it is computed for: none in a forward pass, 2 for the gradient of a gradient.
+        is_recomputed: Whether it is a forward equation that the backward pass runs again, inside of ``jax.checkpoint``.
     """
 
     chain: tuple[Scope, ...] = (Scope(""),)
-    is_backward: bool = False
+    gradients: int = 0
     is_recomputed: bool = False
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it belongs to a backward pass."""
+        return self.gradients > 0
 
 
 @dataclass(frozen=True)
@@ -101,16 +109,16 @@ class Frames:
             stack: Its own stack of names.
             instance: The number of this walk over that jaxpr: a function that is called twice has one jaxpr.
         """
-        is_backward = around.is_backward or any(scope.is_transform and scope.name == "transpose" for scope in stack)
+        gradients = around.gradients + sum(scope.is_transform and scope.name == "transpose" for scope in stack)
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
         chain, scopes = list(around.chain), set[_OpenScope]()
         for name, layer in self._list_layers(stack):
             path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
             scope = _OpenScope(chain[-1], name, instance)
-            chain.append(self._find_call(scope, path, is_backward))
+            chain.append(self._find_call(scope, path, gradients > 0))
             scopes.add(scope)
         self._before[instance] = scopes
-        return Frame(tuple(chain), is_backward, is_recomputed)
+        return Frame(tuple(chain), gradients, is_recomputed)
 
     def _find_call(self, scope: _OpenScope, path: str, is_backward: bool) -> Scope:
         """Return the call that a scope around an equation stands for; it begins here if no rule finds an earlier one.
@@ -143,9 +151,8 @@ class Frames:
 
     def _is_of_library(self, name: str) -> bool:
         """Return whether libraries, or we, open scopes of this name: a user's scope of the name is no layer either."""
-        is_einsum = "->" in name  # ``jnp.einsum`` opens a scope with its equation as the name
         is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
-        return is_einsum or is_doubled or name.startswith(_NO_LAYERS)
+        return is_doubled or name.startswith(_NO_LAYERS) or _is_einsum(name)
 
     def _name_user_scope(self, around: str, name: str) -> str:
         """Return the path of a scope of the user's, which differs from the paths of all layers of the model.
@@ -157,3 +164,14 @@ class Frames:
         path = f"{path}:scope" if path in self._layers else path
         self.user_scopes.setdefault(path)
         return path
+
+
+def _is_einsum(name: str) -> bool:
+    """Return whether ``jnp.einsum`` opens a scope of this name: ``"ij,jk->ik"``, whose output has labels of its terms.
+
+    So "encoder->decoder" is a scope of the user's.
+    """
+    terms, arrow, output = name.replace(" ", "").replace("...", "").partition("->")
+    labels = terms.replace(",", "")
+    has_form = bool(arrow) or "," in terms
+    return has_form and labels.isalpha() and set(output) <= set(labels) and len(set(output)) == len(output)

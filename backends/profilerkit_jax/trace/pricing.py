@@ -17,6 +17,7 @@ __all__ = ["describe_missing", "price"]
 
 def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
     """Return the cost of one run of an equation, and the work that is not counted, in words; "" if all is counted."""
+    frame = context.frame
     call = PrimitiveCall(
         equation.primitive.name,
         inputs=Shapes([value.shape for value in inputs]),
@@ -24,15 +25,19 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         input_dtypes=tuple(value.dtype for value in inputs),
         output_dtypes=tuple(value.dtype for value in outputs),
         params=parameters(equation),
-        is_backward=context.frame.is_backward and not context.frame.is_recomputed,
+        is_backward=frame.is_backward and not frame.is_recomputed,
+        is_second_gradient=frame.gradients > 1 and not frame.is_recomputed,
         divides_sum=_divides_sum(inputs),
-        reversals=inputs[1].reversals if len(inputs) > 1 else 0,
+        has_reversed=len(inputs) > 1 and inputs[1].is_reversed,
         unpadded=inputs[0].unpadded if inputs else 0,
         axis_sizes=context.axis_sizes,
         value=lambda index: inputs[index].scalar,
     )
     cost = OPERATORS.cost(call)
-    return (Cost(0, 0), describe_missing(equation)) if cost is None else (cost, "")
+    if cost is not None:
+        return cost, ""
+    missing = describe_missing(equation)
+    return Cost(0, 0), f"{missing}, in the gradient of a gradient" if call.is_second_gradient else missing
 
 
 def _divides_sum(inputs: Sequence[Value]) -> bool:

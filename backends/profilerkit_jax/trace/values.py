@@ -35,7 +35,7 @@ class Value:
         scalar: The number that all of its elements equal, if that is known before the function runs.
         summands: How many elements were added up to each of its own; 0 if it is no sum.
         unpadded: How many of its elements were there before it was padded; 0 if it was not.
-        reversals: How often the backward pass has reversed the order of its elements.
+        is_reversed: Whether the backward pass has reversed the order of its elements.
         origin: Its `origins.Origin`, the source of its elements, if a walk looks at values; None for an activation.
         input_origin: The origin of a value that follows from the inputs of the call alone, if the inputs have values.
     """
@@ -48,7 +48,7 @@ class Value:
     scalar: Any = None
     summands: int = 0
     unpadded: int = 0
-    reversals: int = 0
+    is_reversed: bool = False
     origin: Any = None
     input_origin: Any = None
 

@@ -239,7 +239,7 @@ def _note_facts(equation: Any, inputs: Sequence[Value], output: Value, context: 
     """Note the facts about the first output that formulas ask for."""
     name, first = equation.primitive.name, inputs[0]
     if name in _PASSING:
-        output.summands, output.reversals = first.summands, first.reversals
+        output.summands, output.is_reversed = first.summands, first.is_reversed
     elif name == "reduce_sum":
         output.summands = first.shape.numel // max(output.shape.numel, 1)
     elif name == "reduce_window_sum":
@@ -247,4 +247,4 @@ def _note_facts(equation: Any, inputs: Sequence[Value], output: Value, context: 
     elif name == "pad":
         output.unpadded = first.shape.numel
     elif name == "rev":
-        output.reversals = first.reversals + context.frame.is_backward
+        output.is_reversed = context.frame.is_backward

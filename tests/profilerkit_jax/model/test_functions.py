@@ -193,6 +193,22 @@ def scoped(params: Any, x: Any) -> Any:
     return x * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "is_layer"), [("encoder->decoder", True), ("a->b", True), ("ij,jk", False), ("...ij, jk -> ...ik", False)]
+)
+def test_scopes_of_the_users_are_layers_and_equations_of_einsums_are_none(name: str, is_layer: bool) -> None:
+    """JAX opens a scope with the equation of an einsum as its name."""
+
+    def function(x: Any) -> Any:
+        if not is_layer:
+            return jnp.einsum(name, x, x)
+        with jax.named_scope(name):
+            return x @ x
+
+    trace = JaxBackend().trace(jax.jit(function), ModelInputs(jnp.ones((4, 4))))
+    assert [row["path"] for row in trace.table] == ["", *([name] if is_layer else [])]
+
+
 def test_named_scopes_are_layers_and_hold_the_parameters_of_their_paths() -> None:
     params = {"encoder": {name: {"kernel": jnp.ones((4, 4))} for name in ("first", "second")}}
     table = JaxBackend().trace(JaxModel(scoped, params), ModelInputs(jnp.ones((3, 4)))).table
