@@ -31,12 +31,13 @@ def _sizes(call: PrimitiveCall) -> tuple[int, int, int]:
 
 @OPERATORS.register_all("dot_product_attention_fwd", "dot_product_attention_fwd_wrapper")
 def dot_product_attention(call: PrimitiveCall) -> Cost:
-    """The dense products, for any mask; a bias is added to each score."""
+    """The dense products, for any mask; a bias is added to each score, and dropout scales each."""
     scores, width, value_width = _sizes(call)
-    return attention.attention(scores, width, value_width, bool(call.params["variadic_args"][0]))
+    has_bias = bool(call.params["variadic_args"][0])
+    return attention.attention(scores, width, value_width, has_bias, call.params["dropout_rate"] > 0)
 
 
 @OPERATORS.register_all("dot_product_attention_bwd", "dot_product_attention_bwd_wrapper")
 def dot_product_attention_gradient(call: PrimitiveCall) -> Cost:
     """The gradients by queries, keys and values."""
-    return attention.attention_gradient(*_sizes(call))
+    return attention.attention_gradient(*_sizes(call), has_dropout=call.params["dropout_rate"] > 0)

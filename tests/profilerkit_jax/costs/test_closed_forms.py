@@ -340,11 +340,32 @@ def test_attention_of_cudnn_reads_all_pages_of_the_keys(is_paged: bool) -> None:
         "dot_product_attention_fwd",
         inputs=Shapes([Shape(shape) for shape in shapes]),
         outputs=Shapes([Shape((2, 16, 4, 32))]),
-        params={"layout": 0, "variadic_args": (False, False)},
+        params={"layout": 0, "variadic_args": (False, False), "dropout_rate": 0.0},
     )
     cost = OPERATORS.cost(call)
     assert cost is not None
     assert cost.macs == 2 * (2 * 4 * 16 * 64) * 32
+
+
+@pytest.mark.parametrize(("way", "operations"), [("fwd", 2), ("bwd", 1)])
+def test_attention_of_cudnn_drops_some_scores(way: str, operations: int) -> None:
+    """``x * mask * scale`` for each score, as in torch; backwards it is ``dx * mask``, whose scale is a constant."""
+    inputs = Shapes([Shape(shape) for shape in [(2, 16, 4, 32), (2, 64, 4, 32), (2, 64, 4, 32)]])
+    flops = []
+    for rate in (0.0, 0.1):
+        params = {"layout": 0, "variadic_args": (False, False), "dropout_rate": rate}
+        call = PrimitiveCall(
+            f"dot_product_attention_{way}",
+            inputs=inputs,
+            outputs=inputs,
+            input_dtypes=("float16",) * 3,
+            output_dtypes=("float16",) * 3,
+            params=params,
+        )
+        cost = OPERATORS.cost(call)
+        assert cost is not None
+        flops.append(cost.flops)
+    assert flops[1] - flops[0] == operations * (2 * 4 * 16 * 64)
 
 
 @pytest.mark.parametrize(
