@@ -13,13 +13,15 @@ from profilerkit.backend_kit.numpy_data import as_tensor
 
 __all__ = ["as_tensor", "is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
 
-#: By their ids, the arrays that stand for inputs of which only the shape was given: their values decide no branch.
-_made_up: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+#: By their ids, the arrays that stand for inputs of which only the shape was given: their values decide no branch. No
+#: weak dictionary: an interrupt that Python raised in its callback would be lost.
+_made_up: dict[int, weakref.ref[Any]] = {}
 
 
 def is_made_up(array: Any) -> bool:
     """Return whether an array was made by `random_tensor`, or of such an array by `with_batch_size`."""
-    return _made_up.get(id(array)) is array
+    reference = _made_up.get(id(array))
+    return reference is not None and reference() is array
 
 
 def is_tensor(value: Any) -> bool:
@@ -36,8 +38,14 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> Any:
         array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape) if is_float else np.zeros(shape), dtype)
     except TypeError as error:  # of a name that is no dtype, and of one that numpy alone has
         raise InputError(f"JAX has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int32'") from error
-    _made_up[id(array)] = array
+    _note_made_up(array)
     return array
+
+
+def _note_made_up(array: Any) -> None:
+    for number in [number for number, reference in _made_up.items() if reference() is None]:
+        del _made_up[number]
+    _made_up[id(array)] = weakref.ref(array)
 
 
 def with_batch_size(tensor: Any, batch_size: int) -> Any:
@@ -49,5 +57,5 @@ def with_batch_size(tensor: Any, batch_size: int) -> Any:
         return jax.ShapeDtypeStruct(shape, tensor.dtype)
     resized = tensor[np.arange(batch_size) % tensor.shape[0]]  # keys of random numbers too, which numpy does not take
     if is_made_up(tensor):
-        _made_up[id(resized)] = resized
+        _note_made_up(resized)
     return resized

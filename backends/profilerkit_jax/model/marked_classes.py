@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
-from weakref import WeakValueDictionary
 
 from .scope_names import Marks
 
@@ -18,8 +17,8 @@ __all__ = ["PATH", "make_marked_class", "use_marks"]
 PATH = "_profilerkit_path"
 
 _current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
-#: By the id of the user's class, which lives as long as its marked class, and the path. JAX holds what it flattens.
-_classes: WeakValueDictionary[tuple[int, str | None], type] = WeakValueDictionary()
+#: By the id of the user's class, and the path. JAX never lets go of a class that it has flattened either.
+_classes: dict[tuple[int, str | None], type] = {}
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -21,7 +19,6 @@ from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.bounds import Bounds
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.model.marked_classes import make_marked_class
 
 WIDTH, HIDDEN, BATCH = 4, 6, 3
 INPUTS = ModelInputs(jnp.ones((BATCH, WIDTH)))
@@ -286,17 +283,6 @@ def test_a_call_that_is_replaced_between_two_traces_is_followed(make: Callable[[
     trace = trace_module(model)
     assert trace.macs == 2 * BATCH * WIDTH**2
     assert trace.table["inner.inner"]["calls"] == 2
-
-
-def test_a_class_that_jax_does_not_hold_is_freed() -> None:
-    class Plain:
-        def __call__(self) -> None: ...
-
-    make_marked_class(Plain)
-    reference = weakref.ref(Plain)
-    del Plain
-    gc.collect()
-    assert reference() is None
 
 
 class NnxRegistered(nnx.Module):

@@ -5,6 +5,7 @@ Numbers of turns are counted by running the same loop in numpy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,23 @@ def test_inputs_that_stand_for_shapes_decide_nothing() -> None:
     for made_up in (which, JaxBackend().with_batch_size(which, 2)):
         assert trace_function(function, MATRIX, made_up).choices
     assert not trace_function(function, MATRIX, jnp.zeros(4, "int32")).choices
+
+
+def test_no_code_of_ours_runs_where_a_made_up_input_dies() -> None:
+    """Python drops an interrupt that is raised in the callback of a weak reference."""
+    called = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    made_up = JaxBackend().random_tensor(TensorSpec((4,)), 2)
+    sys.setprofile(note)
+    try:
+        del made_up
+    finally:
+        sys.setprofile(None)
+    assert called == []
 
 
 def test_a_report_says_that_it_follows_the_values() -> None:
