@@ -60,7 +60,7 @@ def tridiagonal_solve(call: OpCall) -> Cost:
     return linear_algebra.solve_tridiagonal(*_matrices(call.outputs[0]))
 
 
-@register_op_cost("MatrixSolveLs")
+@register_op_costs("MatrixSolveLs", "BatchMatrixSolveLs")
 def least_squares(call: OpCall) -> Cost:
     """Return the cost of the solutions: by normal equations if fast, else by an orthogonal decomposition."""
     formula = linear_algebra.normal_equations if call.attribute("fast") else linear_algebra.least_squares
@@ -74,14 +74,14 @@ def qr(call: OpCall) -> Cost:
     return linear_algebra.qr(*_matrices(call.inputs[0]), mode=mode)
 
 
-@register_op_cost("Svd")
+@register_op_costs("Svd", "BatchSvd")
 def svd(call: OpCall) -> Cost:
     """Return the cost of the values, and of thin or full vectors."""
     vectors, full = bool(call.attribute("compute_uv")), bool(call.attribute("full_matrices"))
     return linear_algebra.singular_values(*_matrices(call.inputs[0]), vectors=vectors, full=full)
 
 
-@register_op_cost("SelfAdjointEigV2")
+@register_op_costs("SelfAdjointEigV2", "BatchSelfAdjointEigV2")
 def symmetric_eigen(call: OpCall) -> Cost:
     """Return the cost of the values, and of the vectors."""
     batch, n, _ = _matrices(call.inputs[0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from profilerkit.costs import activation, recurrent
 
-from .registry import Cost, OpCall, Shape, register_free, register_op_cost, register_op_costs
+from .registry import Cost, OpCall, Shape, UnknownCostError, register_free, register_op_cost, register_op_costs
 
 # cuDNN: all layers and directions in one operator ---------------------------------------------------------------------
 #
@@ -68,8 +68,10 @@ def _count_cudnn_matrix_elements(call: OpCall, state: _CudnnState, gates: int) -
     """
     directions = 2 if call.attribute("direction") == "bidirectional" else 1
     layers = state.cells // directions
-    has_no_input_matrix = call.attribute("input_mode") == "skip_input"  # the first layer adds its input as it is
-    first = 0 if has_no_input_matrix else int(call.inputs[0][-1])
+    features, mode = int(call.inputs[0][-1]), call.attribute("input_mode")
+    # The first layer then adds its input as it is, without a matrix.
+    skips_input = mode == "skip_input" or (mode == "auto_select" and features == state.units)
+    first = 0 if skips_input else features
     features_read = [first] + [state.returned * directions] * (layers - 1)
     of_gates = directions * sum(gates * state.units * (features + state.returned) for features in features_read)
     of_projections = state.cells * state.units * state.returned if call.attribute("num_proj") else 0
@@ -129,6 +131,17 @@ def lstm_block_cell(call: OpCall) -> Cost:
     return _count_lstm(call, Shape(call.inputs[0][:-1]).numel, call.inputs[3])
 
 
+@register_op_cost("LSTMBlockCellGrad")
+def lstm_block_cell_gradient(call: OpCall) -> Cost:
+    """The gradients of the gates and of the cell state, without peepholes; their products are operators of their own.
+
+    Inputs as of `lstm_block_cell`; the gradient of the new cell state comes in beside the gradient of the output.
+    """
+    if call.attribute("use_peephole"):
+        raise UnknownCostError
+    return recurrent.lstm_cell_gradient(call.inputs[1].numel, bias_elements=0, cell_gradient=True)
+
+
 def _count_lstm(call: OpCall, positions: int, weights: Shape) -> Cost:
     """Return the cost of an LSTM at so many positions (steps times samples); weights as in `block_lstm`.
 
@@ -161,8 +174,19 @@ def gru_block_cell(call: OpCall) -> Cost:
     ``u * h + (1 - u) * c``, in the form that layers have.
     """
     batch, units = call.inputs[1]
-    matrix_elements = call.inputs[2].numel + call.inputs[3].numel
-    return recurrent.layers("gru", positions=batch, matrix_elements=matrix_elements, bias_elements=0, units=units)
+    return recurrent.layers("gru", batch, _count_gru_matrix_elements(call), bias_elements=0, units=units)
+
+
+@register_op_cost("GRUBlockCellGrad")
+def gru_block_cell_gradient(call: OpCall) -> Cost:
+    """The gradients of the gates, the input and the state; the gradients by weights are operators of their own."""
+    batch, units = call.inputs[1]
+    elements = _count_gru_matrix_elements(call)
+    return recurrent.layers_gradient("gru", batch, elements, bias_elements=0, units=units, by_weights=False)
+
+
+def _count_gru_matrix_elements(call: OpCall) -> int:
+    return call.inputs[2].numel + call.inputs[3].numel
 
 
 register_free("CudnnRNNParamsSize", "CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2")

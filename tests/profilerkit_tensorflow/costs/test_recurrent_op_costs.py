@@ -42,9 +42,15 @@ def test_two_layers_in_both_directions() -> None:
     assert found == (macs, 2 * macs + 4 * POSITIONS * UNITS * (2 * 4 + 13))
 
 
-def test_input_that_is_taken_as_it_is() -> None:
+@pytest.mark.parametrize("mode", ["skip_input", "auto_select"])
+def test_input_that_is_taken_as_it_is(mode: str) -> None:
+    """By itself, cuDNN takes it so if it has as many features as there are units."""
     macs = POSITIONS * 3 * UNITS * UNITS
-    assert cudnn("gru", input_mode="skip_input") == (macs, 2 * macs + POSITIONS * UNITS * (2 * 3 + 11))
+    tensors = {"input": spec(STEPS, BATCH, UNITS), "params": spec(None)}
+    states = dict.fromkeys(("input_h", "input_c"), spec(1, BATCH, UNITS))
+    found = raw_cost("CudnnRNN", **tensors, **states, rnn_mode="gru", input_mode=mode)
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (2 * 3 + 11))
+    assert cudnn("gru", input_mode="auto_select") == cudnn("gru")
 
 
 def test_state_that_is_projected() -> None:
@@ -112,18 +118,35 @@ def test_one_step_of_an_lstm() -> None:
     assert found == (macs, 2 * macs + BATCH * UNITS * (9 + 4))
 
 
+def test_the_gradient_of_one_step_of_an_lstm() -> None:
+    """Six products, five gradients of sigmoids and tanhs, and the sum of both gradients of the cell state."""
+    state = spec(BATCH, UNITS)
+    gates = dict.fromkeys(("cs_prev", "h_prev", "i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad"), state)
+    tensors = {**block(use_peephole=False), **gates, "x": spec(BATCH, FEATURES)}
+    assert raw_cost("LSTMBlockCellGrad", **tensors) == (0, BATCH * UNITS * (6 + 5 + 1))
+    assert raw_cost("LSTMBlockCellGrad", **{**tensors, "use_peephole": True}) is None, "it is said to be uncounted"
+
+
+GRU = {
+    "x": spec(BATCH, FEATURES),
+    "h_prev": spec(BATCH, UNITS),
+    "w_ru": spec(FEATURES + UNITS, 2 * UNITS),
+    "w_c": spec(FEATURES + UNITS, UNITS),
+    "b_ru": spec(2 * UNITS),
+    "b_c": spec(UNITS),
+}
+
+
 def test_one_step_of_a_gru() -> None:
-    found = raw_cost(
-        "GRUBlockCell",
-        x=spec(BATCH, FEATURES),
-        h_prev=spec(BATCH, UNITS),
-        w_ru=spec(FEATURES + UNITS, 2 * UNITS),
-        w_c=spec(FEATURES + UNITS, UNITS),
-        b_ru=spec(2 * UNITS),
-        b_c=spec(UNITS),
-    )
     macs = BATCH * (FEATURES + UNITS) * 3 * UNITS
-    assert found == (macs, 2 * macs + BATCH * UNITS * (3 + 3 + 5))
+    assert raw_cost("GRUBlockCell", **GRU) == (macs, 2 * macs + BATCH * UNITS * (3 + 3 + 5))
+
+
+def test_the_gradient_of_one_step_of_a_gru() -> None:
+    """As many products by input and state; three gradients of gates, four products, a negation, three sums."""
+    gates = dict.fromkeys(("r", "u", "c", "d_h"), spec(BATCH, UNITS))
+    macs = BATCH * (FEATURES + UNITS) * 3 * UNITS
+    assert raw_cost("GRUBlockCellGrad", **GRU, **gates) == (macs, 2 * macs + BATCH * UNITS * (3 + 4 + 1 + 3))
 
 
 @pytest.mark.parametrize("kind", ["CudnnRNNV3", "CudnnRNNBackpropV3"])
