@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar, overload
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import CallForm, Cost, CostRegistry, Formula, Shape
+from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
@@ -124,11 +127,19 @@ def register_layer_cost(layer_type: Any, formula: LayerF | None = None, *, overr
         override: Replace an existing formula, or count a layer that comes with Keras by a formula and not
             by its operators; without it either raises `RegistrationConflictError`.
     """
-    if not isinstance(layer_type, (type, str)):
+    if not (isinstance(layer_type, type) or (isinstance(layer_type, str) and _is_shipped_name(layer_type))):
         raise ArgumentError(f"layer_type={shown(layer_type)}: give a class or the name of one of Keras' layers")
 
     name = layer_type if isinstance(layer_type, str) else layer_type.__name__
     return COSTS.register(_Layer(layer_type), formula, override=override, kind="layer", name=name)
+
+
+def _is_shipped_name(name: str) -> bool:
+    """Return whether Keras 3, or ``tf_keras`` where it is installed, has a class of layers of this name."""
+    packages = (package for package in ("keras", "tf_keras") if find_spec(package) is not None)
+    return name in KERAS_LAYER_COSTS or any(
+        isinstance(getattr(import_module(package).layers, name, None), type) for package in packages
+    )
 
 
 def layer_cost(layer: Any) -> Formula | None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, NotOfferedError
 from profilerkit.backend import RunOptions
+from profilerkit.backend_kit.keras_calls import call_arguments
 from profilerkit.trace.observed_runs import ObservedRun
 
 from ..model.calls import compute_outputs
@@ -94,6 +95,12 @@ def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
         raise InputError(
             f"mode='predict': model.predict() takes no {', '.join(inputs.kwargs)} beside the inputs; use 'graph' or "
             "'eager'"
+        )
+    takes_several = len(call_arguments(model, inputs.args, inputs.kwargs).args) != 1
+    if takes_several and (len(inputs.args) > 1 or inputs.kwargs):
+        raise InputError(
+            f"mode='predict': model.predict() hands on one structure of inputs, and the call of this "
+            f"{type(model).__name__} takes them as several arguments; use 'graph' or 'eager'"
         )
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))

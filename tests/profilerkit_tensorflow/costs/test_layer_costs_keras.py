@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import pytest
 
-from profilerkit import profile
+from profilerkit import ArgumentError, profile
 from profilerkit.costs import Cost, Shape
 from profilerkit_tensorflow.costs import layer_cost, register_layer_cost, scoped_costs
 
@@ -113,6 +113,12 @@ def test_a_class_of_ones_own_does_not_inherit_a_formula_nor_take_one_by_name() -
         register_layer_cost(LayerNormalization, lambda layer, inputs, outputs, training: Cost(0, 1), override=True)
         assert cost(LayerNormalization()) == (0, 1)
     assert layer_cost(LayerNormalization()) is None
+
+
+@pytest.mark.parametrize("override", [False, True])
+def test_a_name_that_is_no_layer_of_keras_is_refused(override: bool) -> None:
+    with scoped_costs(), pytest.raises(ArgumentError, match="layer_type='Dens': give a class or the name of one of"):
+        register_layer_cost("Dens", lambda layer, inputs, outputs, training: Cost(0, 1), override=override)
 
 
 @pytest.mark.parametrize(("name", "operations"), [("log_sigmoid", 5), ("soft_shrink", 2), ("hard_shrink", 1)])

@@ -52,6 +52,18 @@ def test_predict_is_for_models_that_have_it() -> None:
         profiler.compute_status("execution_time", mode="predict")
 
 
+@pytest.mark.parametrize("inputs", [ModelInputs(X, X), ModelInputs(first=X, second=X)])
+def test_predict_does_not_run_models_of_several_arguments(inputs: ModelInputs) -> None:
+    """Keras hands on the inputs as one list or dict: the error is said to be the mode's, not that of the inputs."""
+
+    class Sum(keras.Model):  # type: ignore[misc]
+        def call(self, first: Any, second: Any) -> Any:
+            return first + second
+
+    with pytest.raises(InputError, match="predict.. hands on one structure of inputs, and the call of this Sum takes"):
+        profile(Sum(), inputs, mode="predict", metrics=["execution_time"], strict=True)
+
+
 def test_predict_takes_no_keyword_arguments_beside_the_inputs() -> None:
     """They took the place of the inputs, which were left out."""
     with pytest.raises(InputError, match="predict.. takes no training beside the inputs"):
