@@ -186,7 +186,7 @@ def gru_block_cell_gradient(call: OpCall) -> Cost:
 
 
 def _count_gru_matrix_elements(call: OpCall) -> int:
-    return call.inputs[2].numel + call.inputs[3].numel
+    return int(call.inputs[2].numel + call.inputs[3].numel)
 
 
 register_free("CudnnRNNParamsSize", "CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2")
