@@ -115,19 +115,18 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     walked = walk_program(share.subject, share.traced, partial(ShareWalk, program=program, waiting=waiting))
     walk = cast(ShareWalk, walked.walk)
     counted = trace_of_program(share.subject, share.traced, walked, training=True)
+    step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
     positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, positions))
     apart = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]
     unknown.update(f"{kind} of a branch that is not counted" for kind in apart)
-    step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
+    uncounted = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
+    idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
     trace = replace(
         counted,
         memory=step_bytes.make_timeline(len(counted.operators)),
-        uncounted={
-            **counted.uncounted,
-            **{f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown},
-        },
-        notes=(model.describe(), *counted.notes, *note_idle(model.mesh, (placed.collective for placed in exchanged))),
+        uncounted={**counted.uncounted, **uncounted},
+        notes=(model.describe(), *counted.notes, *idle),
     )
     return RankTrace(
         trace,

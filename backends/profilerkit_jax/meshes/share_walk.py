@@ -60,15 +60,26 @@ class _Current:
 
     Attributes:
         chain: Its numbers.
-        shares: The shapes of shares by the shapes of whole arrays, as far as the equation tells them itself.
+        own_shares: The shapes of shares by the shapes of whole arrays, as far as the equation tells them itself.
         has_body: Whether it has jaxprs inside: XLA's program has more arrays of it than the equation returns.
-        has_unknown_share: Whether nothing has told the share of one of its arrays, which then counts as a whole.
+        unknown: The shapes of its arrays whose share nothing has told: they count as a whole.
     """
 
     chain: Chain = ()
-    shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
+    own_shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
     has_body: bool = False
-    has_unknown_share: bool = False
+    unknown: set[_Shape] = field(default_factory=set)
+
+    def find_share(self, shape: _Shape, program: DeviceProgram) -> _Shape:
+        """Return the shape of a device's share of one of its arrays, or the whole shape if nothing tells the share.
+
+        XLA's program tells it, or else the equation itself, which is asked first if it has a body.
+        """
+        own, divided = self.own_shares.get(shape), program.find_share(self.chain, shape)
+        share = (own or divided) if self.has_body else (divided or own)
+        if share is None:
+            self.unknown.add(shape)
+        return share or shape
 
 
 @dataclass
@@ -98,7 +109,7 @@ class ShareWalk(Walk):
 
     def make_value(self, aval: Any, **facts: Any) -> Value:
         shape = tuple(getattr(aval, "shape", ()))
-        return self._make_share(aval, self._find_share(shape) if shape else shape, **facts)
+        return self._make_share(aval, self._current.find_share(shape, self.program) if shape else shape, **facts)
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         return self._make_share(aval, tuple(stacked.shape[1:]), constant=stacked.constant, scalar=stacked.scalar)
@@ -109,21 +120,6 @@ class ShareWalk(Walk):
     def _make_share(self, aval: Any, shape: _Shape, **facts: Any) -> Value:
         struct = jax.ShapeDtypeStruct(shape, aval.dtype) if hasattr(aval, "dtype") else aval
         return super().make_value(struct, **facts)
-
-    def _find_share(self, shape: _Shape) -> _Shape:
-        """Return the shape of a device's share of an array of the current equation.
-
-        XLA's program tells it; for an equation with a body, first the equation itself. If neither tells it, the whole
-        array counts.
-        """
-        current = self._current
-        share = current.shares.get(shape)
-        if share is None or not current.has_body:
-            share = self.program.find_share(current.chain, shape) or share
-        if share is None:
-            current.has_unknown_share = True
-            return shape
-        return share
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         number, name = read_number(equation), equation.primitive.name
@@ -137,13 +133,13 @@ class ShareWalk(Walk):
             return outputs
         # The inputs of an equation are exchanged before it runs, and its results are reduced after it. All exchanges of
         # an equation with jaxprs inside count as exchanged after it.
-        for exchange in exchanges:
-            if not (current.has_body or exchange.is_reduction):
-                self._note_exchange(exchange, inputs, [], spot)
+        after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
+        before = [exchange for exchange in exchanges if exchange not in after]
+        for exchange in before:
+            self._note_exchange(exchange, inputs, [], spot)
         outputs, _ = self._walk_inside(equation, inputs, context, current)
-        for exchange in exchanges:
-            if current.has_body or exchange.is_reduction:
-                self._note_exchange(exchange, outputs, outputs, spot)
+        for exchange in after:
+            self._note_exchange(exchange, outputs, outputs, spot)
         return outputs
 
     def _take_exchanges(self, chain: Chain, spot: Spot) -> list[RankExchange]:
@@ -169,7 +165,7 @@ class ShareWalk(Walk):
 
     def _count_divided(self, last: Executed, equation: Any, current: _Current, context: Context) -> None:
         """Count the products that XLA's program has of an equation, whose last operator gets them."""
-        if self.program.shapes and last.flops and current.has_unknown_share:
+        if self.program.shapes and last.flops and current.unknown:
             self.unknown.setdefault(equation.primitive.name)
         macs = find_by_chain(self.program.macs, current.chain)
         if macs and last.macs:

@@ -31,11 +31,24 @@ from .subject import Leaf, Pass, Subject
 __all__ = ["keras_subject"]
 
 
-class _Placed(NamedTuple):
-    """A variable, with its array and its place in the model."""
+class _Place(NamedTuple):
+    """A place of a variable in the model.
+
+    Attributes:
+        variable: The variable.
+        path: The path of the layer, and the name in it.
+        is_parameter: Whether Keras counts it as a weight.
+        is_saved: Whether it is saved with the model.
+        is_counted: Whether it is among the parameters or buffers.
+        numbers: How many numbers it holds, if it has two in each element.
+    """
 
     variable: Any
-    leaf: Leaf
+    path: tuple[str, ...]
+    is_parameter: bool
+    is_saved: bool
+    is_counted: bool = True
+    numbers: int | None = None
 
 
 def keras_subject(model: Any) -> Subject:
@@ -50,15 +63,15 @@ def keras_subject(model: Any) -> Subject:
             "it once with real inputs before"
         )
     layers = list_layers(model, list_children)
-    placed = _place_variables(model, layers)
-    changing = [variable for variable, leaf in placed if not leaf.trainable]
+    leaves = _list_leaves(model, layers)
+    variables = [variable for variable, _ in leaves]
+    changing = [variable for variable, leaf in leaves if not leaf.trainable]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         positional, keywords = args, kwargs
         if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
             positional, keywords = _arrange_arguments(model, args, kwargs, how.training)
-        mapping = [(variable, value) for (variable, _), value in zip(placed, values, strict=True)]
-        stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
+        stateless = sys.modules["keras"].StatelessScope(state_mapping=list(zip(variables, values, strict=True)))
         with restored(save_state(model), in_child=False), stateless as scope, _follow_layers(layers, how.marks):
             outputs = how.call(model, positional, keywords)
         return outputs, [scope.get_current_value(variable) for variable in changing]
@@ -66,42 +79,52 @@ def keras_subject(model: Any) -> Subject:
     first_paths = {id(layer): path for path, layer in reversed(layers)}
     types = {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}
     scopes = frozenset(str(layer.name) for layer in flat_layers(model))
-    return Subject("keras", name, [leaf for _, leaf in placed], call, types, dict(layers), scopes)
+    return Subject("keras", name, [leaf for _, leaf in leaves], call, types, dict(layers), scopes)
 
 
-def _place_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> list[_Placed]:
-    """Return the variables of a model once each, in their first places."""
-    placed: dict[int, _Placed] = {}
-    for candidate in _list_places(model, layers):
-        placed.setdefault(id(candidate.variable), candidate)
-    return list(placed.values())
-
-
-def _list_places(model: Any, layers: Sequence[tuple[str, Any]]) -> Iterator[_Placed]:
-    """Yield the variables by layers, then those that count as nothing, such as the states of random generators."""
+def _list_leaves(model: Any, layers: Sequence[tuple[str, Any]]) -> list[tuple[Any, Leaf]]:
+    """Return the variables of a model with their arrays, once each, in their first places."""
+    first_places: dict[int, _Place] = {}
+    for place in _list_places(model, layers):
+        first_places.setdefault(id(place.variable), place)
     trained = {id(variable) for variable in model.trainable_variables}
+    return [
+        (
+            place.variable,
+            Leaf(
+                place.path,
+                read_variable_value(place.variable),
+                place.is_parameter,
+                persistent=place.is_saved,
+                trainable=id(place.variable) in trained,
+                is_counted=place.is_counted,
+                numbers=place.numbers,
+            ),
+        )
+        for place in first_places.values()
+    ]
+
+
+def _list_places(model: Any, layers: Sequence[tuple[str, Any]]) -> Iterator[_Place]:
+    """Yield the variables by layers, then those that count as nothing, such as the states of random generators."""
     for layer_path, layer in layers:
         keys = tuple(layer_path.split(".")) if layer_path else ()
         packed = {id(variable): count for variable, count in list_packed_variables(layer)}
         for name, variable in name_own_weights(layer):
-            value, trainable = read_variable_value(variable), id(variable) in trained
-            yield _Placed(variable, Leaf((*keys, name), value, True, True, trainable, numbers=packed.get(id(variable))))
+            yield _Place(variable, (*keys, name), True, True, numbers=packed.get(id(variable)))
         for name, variable, is_saved in list_own_states(layer):
-            value, trainable = read_variable_value(variable), id(variable) in trained
-            yield _Placed(variable, Leaf((*keys, name), value, False, is_saved, trainable))
+            yield _Place(variable, (*keys, name), False, is_saved)
     for index, variable in enumerate(list_all_variables(model)):
-        value, trainable = read_variable_value(variable), id(variable) in trained
-        yield _Placed(variable, Leaf((f"state_{index}",), value, False, False, trainable, is_counted=False))
+        yield _Place(variable, (f"state_{index}",), False, False, is_counted=False)
 
 
 def _arrange_arguments(
     model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return the arguments of a call as Keras takes them; images with the channels first have them last."""
-    fitting = (
-        args if kwargs else in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
-    )
-    positional, keywords = call_arguments(model, fitting, kwargs)
+    if not kwargs:
+        args = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
+    positional, keywords = call_arguments(model, args, kwargs)
     return tuple(positional), {"training": training, **keywords}
 
 

@@ -61,20 +61,22 @@ def _make_class(cls: type, path: str | None) -> type:
     return marked
 
 
-# Marked classes do not show up in the user's own `__init_subclass__`, which keeps a register as a rule ----------------
+# No marked class shows up in a user's `__init_subclass__` -------------------------------------------------------------
+
+# It often keeps a register of classes. Python calls the first `__init_subclass__` behind a new class in its order of
+# classes (mro): a class of ours is put there, which passes those of the user over.
 
 
 class _Unseen:
-    """Stands right behind a marked class in its order of classes, and passes the user's classes over."""
+    """Stands right behind a marked class, and calls the library's ``__init_subclass__`` in place of the user's."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        """Call the library's ``__init_subclass__``, which comes behind the user's classes."""
-        for before, base in pairwise(cls.__mro__[1:]):
+        for last_of_users, base in pairwise(cls.__mro__[1:]):
             if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
-                super(before, cls).__init_subclass__()  # type: ignore[arg-type]
-                break
+                super(last_of_users, cls).__init_subclass__()  # type: ignore[arg-type]
+                return
 
 
 def _derive_metaclass(metaclass: type) -> type:

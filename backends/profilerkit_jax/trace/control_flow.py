@@ -59,18 +59,20 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
         if not source:
             missing = f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own"
             walk.lacking.setdefault(missing)
-        ran = list_counted(walk.work.parts[start:])
-        if outputs and ran and not ran[-1].is_backward:
-            cost = find_function_cost(name, source, [value.dtype for value in inputs], outputs[0].shape)
-            _count_as_whole(ran, name, cost, outputs)
+        _count_as_whole(name, source, inputs, outputs, list_counted(walk.work.parts[start:]))
     return outputs
 
 
-def _count_as_whole(ran: Sequence[Executed], name: str, cost: Cost | None, outputs: Sequence[Value]) -> None:
-    """Count the equations of a function together, by its formula.
+def _count_as_whole(
+    name: str, source: str, inputs: Sequence[Value], outputs: Sequence[Value], ran: Sequence[Executed]
+) -> None:
+    """Count the equations of a function of JAX's together, by its formula; backwards they count themselves.
 
     If it has further outputs, it also computes values for its gradient: then its equations count if they are more.
     """
+    if not outputs or not ran or ran[-1].is_backward:
+        return
+    cost = find_function_cost(name, source, [value.dtype for value in inputs], outputs[0].shape)
     spelled_out = 0 if len(outputs) == 1 else sum(equation.flops for equation in ran)
     if cost is not None and cost.flops * ran[-1].times > spelled_out:
         give_to_last(ran, name, cost)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -41,15 +41,15 @@ def number_calls(executed: Sequence[Executed], uncounted: Sequence[Executed], fr
 def list_calls(
     executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks, frames: Frames
 ) -> dict[str, list[LayerCall]]:
-    """Return the calls of each layer: as its equations tell them; of a layer without any, as the marks have them."""
+    """Return the calls of each layer: as its equations tell them; of a layer without any, as the marks have them.
+
+    The calls have the numbers of `number_calls`.
+    """
     turns = _count_turns(executed)
-    calls = layer_calls(executed, [equation.chain for equation in executed], inputs, outputs)
-    turns_by_path: defaultdict[str, list[int]] = defaultdict(list)
-    for scope in sorted(turns, key=attrgetter("call")):
-        turns_by_path[scope.path].append(turns[scope])
-    for path, turns_of_layer in turns_by_path.items():
-        pairs = zip(calls[path], turns_of_layer, strict=True)
-        calls[path] = [replace(call, times=times) for call, times in pairs]
+    calls = {
+        path: [replace(call, times=turns.get(Scope(path, number), 1)) for number, call in enumerate(of_layer)]
+        for path, of_layer in layer_calls(executed, [op.chain for op in executed], inputs, outputs).items()
+    }
     _add_calls_without_equations(calls, marks, _find_places(turns, marks, frames))
     return calls
 
