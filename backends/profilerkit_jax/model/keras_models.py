@@ -122,9 +122,10 @@ def _arrange_arguments(
     model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return the arguments of a call as Keras takes them; images with the channels first have them last."""
+    given: Sequence[Any] = args
     if not kwargs:
-        args = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
-    positional, keywords = call_arguments(model, args, kwargs)
+        given = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
+    positional, keywords = call_arguments(model, given, kwargs)
     return tuple(positional), {"training": training, **keywords}
 
 
