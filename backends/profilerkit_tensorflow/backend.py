@@ -49,7 +49,7 @@ from .model.structure import fingerprint, read_structure
 from .model.unallocated import optimizer_state_bytes
 from .operator_timing.passes import measure_operator_times
 from .running import devices
-from .running.modes import require_offered
+from .running.modes import choose_mode
 from .running.runs import prepare_run
 from .running.zeros import zero_weights
 from .trace.program import Program
@@ -168,9 +168,7 @@ class TFBackend(
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
-        usual = super().mode(RunOptions(mode=options.mode))
-        require_offered(options)
-        return "xla" if "compile" in options.requested else usual
+        return choose_mode(options, super().mode(RunOptions(mode=options.mode)))
 
     def record_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
         """Return a recorder that measures single steps of a training loop, each as a whole."""

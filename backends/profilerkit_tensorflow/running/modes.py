@@ -1,4 +1,4 @@
-"""The execution modes of TensorFlow: the function that runs one pass in each, and options that lead to none."""
+"""The execution modes of TensorFlow: the one that options lead to, and the function that runs one pass in each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,33 @@ from ..trace.program import Program, trace_program
 from ..trace.program_trace import observe_run
 from ..trace.traced_calls import compute_loss_and_gradients
 
-__all__ = ["prepare_pass", "prepare_training_step", "require_offered"]
+__all__ = ["PreparedCall", "choose_mode", "prepare_pass", "prepare_training_step"]
 
 
-class _PreparedCall(NamedTuple):
+def choose_mode(options: RunOptions, usual: str) -> str:
+    """Return the execution mode that options lead to: "xla" with ``compile``, otherwise the ``usual`` one.
+
+    Raises `NotOfferedError` for options that TensorFlow does not offer, and `InputError` for another compiler.
+    """
+    if options.num_threads is not None:
+        raise NotOfferedError(
+            f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
+            "tf.config.threading.set_intra_op_parallelism_threads() at the start of the program"
+        )
+    if "autocast" in options.requested:
+        raise NotOfferedError(
+            f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
+            "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
+        )
+    if "compile" in options.requested and (options.compile is not True or options.mode not in (None, "xla")):
+        requested = f"compile={options.compile!r}" + (f" and mode={options.mode!r}" if options.mode is not None else "")
+        raise InputError(
+            f"{requested}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
+        )
+    return "xla" if "compile" in options.requested else usual
+
+
+class PreparedCall(NamedTuple):
     """A function that runs one pass, and the facts of its first call about the timed work.
 
     Attributes:
@@ -54,26 +77,26 @@ class _PreparedCall(NamedTuple):
         return []
 
 
-def prepare_pass(model: Any, inputs: ModelInputs, mode: str, earlier: Program | None) -> _PreparedCall:
+def prepare_pass(model: Any, inputs: ModelInputs, mode: str, earlier: Program | None) -> PreparedCall:
     """Return the call of a forward pass; in mode "graph" an ``earlier`` program that fits is run, not traced anew."""
     if mode == "eager":
-        return _PreparedCall(lambda: compute_outputs(model, inputs), observation=Observation())
+        return PreparedCall(lambda: compute_outputs(model, inputs), observation=Observation())
     if mode == "predict":
-        return _PreparedCall(_bind_predict(model, inputs), observation=Observation())
+        return PreparedCall(_bind_predict(model, inputs), observation=Observation())
     if mode == "graph" and earlier is not None and earlier.fits(model, inputs):
-        return _PreparedCall(_bind_program(earlier, inputs), seconds_before=earlier.seconds)
+        return PreparedCall(_bind_program(earlier, inputs), seconds_before=earlier.seconds)
     program = trace_program(model, inputs, compiled=mode == "xla")
-    return _PreparedCall(_bind_program(program, inputs), program=program)
+    return PreparedCall(_bind_program(program, inputs), program=program)
 
 
-def prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> _PreparedCall:
+def prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> PreparedCall:
     """Return the call of a training step."""
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        return _PreparedCall(lambda *between: compute_loss_and_gradients(list_layers(model), inputs, *between))
+        return PreparedCall(lambda *between: compute_loss_and_gradients(list_layers(model), inputs, *between))
     program = trace_program(model, inputs, training=True, compiled=mode == "xla")
-    return _PreparedCall(_bind_program(program, inputs))
+    return PreparedCall(_bind_program(program, inputs))
 
 
 def _bind_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
@@ -105,22 +128,3 @@ def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
     return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
-
-
-def require_offered(options: RunOptions) -> None:
-    """Raise `NotOfferedError` for options that TensorFlow does not offer, `InputError` for another compiler."""
-    if options.num_threads is not None:
-        raise NotOfferedError(
-            f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
-            "tf.config.threading.set_intra_op_parallelism_threads() at the start of the program"
-        )
-    if "autocast" in options.requested:
-        raise NotOfferedError(
-            f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
-            "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
-        )
-    if "compile" in options.requested and (options.compile is not True or options.mode not in (None, "xla")):
-        requested = f"compile={options.compile!r}" + (f" and mode={options.mode!r}" if options.mode is not None else "")
-        raise InputError(
-            f"{requested}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
-        )

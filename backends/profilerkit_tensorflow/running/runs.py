@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import tensorflow as tf
 
@@ -26,47 +27,10 @@ from .required_values import build_weightless, require_values
 __all__ = ["prepare_run"]
 
 
-class _Pass(DevicePass):
-    """A run whose call returns when the device is done.
-
-    Args:
-        call: Runs one pass. In eager mode a training step takes a function too, and calls it between its two parts.
-        first_call_seconds: The seconds of the first pass, with tracing and compilation.
-        on_accelerator: Whether to wait for devices other than the CPU.
-        training_mode: The execution mode of a training step; None for a forward pass.
-    """
-
-    def __init__(
-        self,
-        call: Callable[..., Any],
-        first_call_seconds: float,
-        on_accelerator: bool = False,
-        training_mode: str | None = None,
-    ) -> None:
-        wait = tf.test.experimental.sync_devices if on_accelerator else lambda: None
-        super().__init__(call, wait, call if training_mode == "eager" else None, first_call_seconds)
-        self.training_mode = training_mode
-
-    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
-        """Run one training step and return the seconds of its "forward" and "backward" part; empty in inference.
-
-        "forward" includes the sum of the outputs, whose gradients are taken. Raises `NotOfferedError` for a step that
-        is one function, in mode "graph" or "xla": TensorFlow runs an operator of it as soon as its inputs are there, or
-        compiles it with others, so that there is no moment between the parts.
-        """
-        if self.training_mode not in (None, "eager"):
-            raise NotOfferedError(
-                f"mode={self.training_mode!r}: TensorFlow runs a training step as one function, in which no moment "
-                "divides the forward from the backward part; use mode='eager' to time both, or layer_times for the "
-                "gradients of each layer"
-            )
-        return super().parts(clock)
-
-
 @contextmanager
 def prepare_run(
     model: Any, inputs: ModelInputs, device: DeviceLike, mode: str, earlier: Program | None, training: bool = False
-) -> Iterator[_Pass]:
+) -> Iterator[DevicePass]:
     """Yield a `Run` of the model in inference mode; the values of all variables are restored at the end.
 
     With ``training`` it runs training steps: forward in training mode, and the gradients of the sum of the outputs.
@@ -92,6 +56,21 @@ def prepare_run(
             prepared = prepare_training_step(model, fed, mode) if training else prepare_pass(model, fed, mode, reusable)
             prepared.call_first()
         first_call_seconds = prepared.seconds_before + time.perf_counter() - start
-        timed = _Pass(prepared.call, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
+        wait = (lambda: None) if target.startswith("/CPU") else tf.test.experimental.sync_devices
+        in_parts = None
+        if training:
+            in_parts = prepared.call if mode == "eager" else partial(_refuse_parts, mode)
+        timed = DevicePass(prepared.call, wait, in_parts, first_call_seconds)
         timed.runs.extend(prepared.list_observed_runs(earlier))
         yield timed
+
+
+def _refuse_parts(mode: str, between: object) -> NoReturn:
+    """Raise `NotOfferedError` where the parts of a training step are asked for that is one function.
+
+    TensorFlow runs an operator of it as soon as its inputs are there, or compiles it with others.
+    """
+    raise NotOfferedError(
+        f"mode={mode!r}: TensorFlow runs a training step as one function, in which no moment divides the forward from "
+        "the backward part; use mode='eager' to time both, or layer_times for the gradients of each layer"
+    )
