@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from ..compat.eager_runs import identify_tensor
-from .eager_patterns import VIEWS
+from .split_products import VIEWS
 from .tensor_facts import count_tensor_bytes, static_shape
 
 __all__ = ["EagerLiveBytes"]

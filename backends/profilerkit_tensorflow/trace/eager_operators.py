@@ -16,9 +16,9 @@ from profilerkit.process.restoring import restored
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..compat.graphs import count_held_bytes
 from ..costs import OpCall, Shapes
-from .eager_patterns import EagerCall, EagerPatterns
 from .ownership import Owner
 from .pricing import make_layer_operator, price
+from .split_products import EagerCall, EagerPatterns
 from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 

@@ -23,8 +23,8 @@ from .building import call_to_build
 from .departures import Departures
 from .eager_memory import EagerLiveBytes
 from .eager_operators import EagerOperators, watch_operators
-from .eager_patterns import EagerCall
 from .layers import LayerCalls
+from .split_products import EagerCall
 from .values import LOOKUPS
 
 __all__ = ["EagerRun", "run_eagerly"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from msgspec.structs import replace
@@ -12,17 +12,20 @@ from profilerkit import ModelTrace
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_children import write_settings
 from profilerkit.backend_kit.keras_quantization import find_quantization_data
+from profilerkit.backend_kit.scoped_calls import count_weight_bytes
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 
 from ..compat.functions import list_traces
+from ..compat.saved_models import is_saved_model
 from ..model.kinds import is_function, list_layers, list_own_states, name_own_weights, type_name
-from ..model.saved_packing import read_packing
-from ..model.stored_variables import count_bytes, count_elements, holds_random_state, identify
+from ..model.saved_packing import SavedPacking, read_packing
+from ..model.stored_variables import count_bytes, count_elements, holds_random_state, identify, is_variable
 from ..model.weights import describe_unmade_weights, list_trainable_variables, list_weights
 from .layers import LayerCalls
+from .program import Program
 
-__all__ = ["layer_records", "trace_layers_alone"]
+__all__ = ["layer_records", "record_program_layers", "trace_layers_alone"]
 
 
 def layer_records(
@@ -38,14 +41,15 @@ def layer_records(
     """
     captured = list(captured)
     recorder = _WeightRecorder(map(identify, list_trainable_variables(layers, captured)), packed)
+    others = [(str(other.name).removesuffix(":0"), other) for other in _list_others(layers, captured)]
+    scales = set(map(id, find_quantization_data(other for _, other in others)))  # they are no parameters
     records = []
     for path, layer in list_shown_layers(layers, calls):
         variables, states = list(name_own_weights(layer)), list(list_own_states(layer))
-        others = [] if path else _list_others(layers, captured)
-        scales = set(map(id, find_quantization_data(others)))  # they are no parameters
-        named = [(str(other.name).removesuffix(":0"), other) for other in others]
-        variables += [(name, other) for name, other in named if id(other) not in scales]
-        states += [(name, other, True) for name, other in named if id(other) in scales]
+        is_model = not path
+        if is_model:
+            variables += [(name, other) for name, other in others if id(other) not in scales]
+            states += [(name, other, True) for name, other in others if id(other) in scales]
         records.append(
             LayerRecord(
                 path=path,
@@ -93,6 +97,40 @@ class _WeightRecorder:
     def record_state(self, name: str, state: Any, is_saved: bool) -> WeightRecord:
         """Return the record of a variable that is no parameter."""
         return replace(self.record(name, state), trainable=False, persistent=is_saved)
+
+
+class _ProgramLayers(NamedTuple):
+    """The layers of a program, with the variables that it captures.
+
+    Attributes:
+        records: The layers, with the parameters and buffers of each.
+        packing: How the weights of saved models keep several numbers in one element.
+        weight_bytes: The bytes of all weights, and of the captured variables that are none.
+    """
+
+    records: tuple[LayerRecord, ...]
+    packing: SavedPacking
+    weight_bytes: int
+
+
+def record_program_layers(program: Program) -> _ProgramLayers:
+    """Return the layers of a program with their weights."""
+    captured = program.graph.variables
+    parameters = _select_parameters(captured, program.model)
+    packing = read_packing(program.layers, parameters)
+    records = layer_records(program.layers, program.calls.calls, parameters, packing.counts)
+    of_parameters = set(map(identify, parameters))
+    others = [variable for variable in captured if identify(variable) not in of_parameters]
+    return _ProgramLayers(records, packing, count_weight_bytes(records) + sum(map(count_bytes, others)))
+
+
+def _select_parameters(captured: Iterable[Any], model: Any) -> list[Any]:
+    """Return the captured variables that may be parameters: of a saved model, only the variables that it lists."""
+    listed = getattr(model, "variables", None) if is_saved_model(model) else None
+    if listed is None or callable(listed) or is_variable(listed):
+        return list(captured)
+    declared = set(map(identify, listed))
+    return [variable for variable in captured if identify(variable) in declared]
 
 
 def trace_layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:

@@ -38,29 +38,50 @@ class _StepWriter:
     def write(self, operator: Executed) -> Step:
         """Return the step of the next operator."""
         sources = [self._tensors.get(number) for number in operator.inputs]
-        aliases: dict[int, int] = {}
-        makes: dict[int, int] = {}
-        for index, output in enumerate(operator.outputs):
-            shared = find_shared_input(operator.type, index, sources, output)
-            source = None if shared is None else sources[shared]
-            if source is not None:
-                aliases[output.number] = source.number
-            if operator.type == "Const" or (shared is not None and source is None):
-                makes[output.number] = 0  # it is held elsewhere
-            elif output.dtype == "variant":
-                makes[output.number] = self._lists.count_bytes(operator, sources, output, source)
-            else:
-                makes[output.number] = output.bytes
-            self._lists.note_origin(operator, output, sources[0] if operator.type in LIST_WRITES else source)
-            self._tensors[output.number], self._makers[output.number] = output, operator.type
         maker = self._makers.get(operator.inputs[0], "") if operator.inputs else ""
-        return Step(
+        outputs = [_place(operator, index, sources) for index in range(len(operator.outputs))]
+        step = Step(
             reads=_list_numbers(sources),
-            makes=tuple(makes.items()),
-            aliases=aliases,
+            makes=tuple((output.tensor.number, self._count_bytes(operator, output, sources)) for output in outputs),
+            aliases={output.tensor.number: output.source.number for output in outputs if output.source is not None},
             reuses=_list_numbers(list_reusable(operator.type, sources, maker)),
             scratch=count_scratch_bytes(operator.type, sources, operator.outputs, operator.equation),
         )
+        for tensor, source, _ in outputs:
+            self._lists.note_origin(operator, tensor, sources[0] if operator.type in LIST_WRITES else source)
+            self._tensors[tensor.number], self._makers[tensor.number] = tensor, operator.type
+        return step
+
+    def _count_bytes(self, operator: Executed, output: _Output, sources: Sequence[Tensor | None]) -> int:
+        """Return the bytes that an output takes while it is alive."""
+        if output.is_held_elsewhere:
+            return 0
+        if output.tensor.dtype == "variant":
+            return self._lists.count_bytes(operator, sources, output.tensor, output.source)
+        return output.tensor.bytes
+
+
+class _Output(NamedTuple):
+    """An output of an operator, and its buffer.
+
+    Attributes:
+        tensor: The output.
+        source: The input in whose buffer it is; None if it has a buffer of its own, or of a tensor held elsewhere.
+        is_held_elsewhere: Whether its buffer is no buffer of the pass, like a constant's or a variable's.
+    """
+
+    tensor: Tensor
+    source: Tensor | None
+    is_held_elsewhere: bool
+
+
+def _place(operator: Executed, index: int, sources: Sequence[Tensor | None]) -> _Output:
+    """Return an output of an operator, by its index, with its buffer."""
+    output = operator.outputs[index]
+    shared = find_shared_input(operator.type, index, sources, output)
+    source = None if shared is None else sources[shared]
+    is_held_elsewhere = operator.type == "Const" or (shared is not None and source is None)
+    return _Output(output, source, is_held_elsewhere)
 
 
 class _Origin(NamedTuple):

@@ -99,10 +99,7 @@ class Ownership:
 
     def find(self, graph: Any, name: str, caller: Owner) -> Owner:
         """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
-        claimed = self._find_claims(graph).get(name)
-        if claimed is not None:
-            return claimed
-        return self._find_by_gradient(graph, name) or caller
+        return self._find_claims(graph).get(name) or self._find_by_gradient(graph, name) or caller
 
     def note_gradient(self, graph: Any, forward: Any) -> None:
         """Note that a graph computes the gradients of another."""
@@ -112,11 +109,8 @@ class Ownership:
         """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
         forward = self._forward_graphs.get(graph) or read_forward_graph(graph) or graph
         claims = self._find_claims(forward)
-        for forward_name in forward_names(name):
-            owner = claims.get(forward_name)
-            if owner is not None:
-                return owner.of_gradient
-        return None
+        owner = next((claims[forward_name] for forward_name in forward_names(name) if forward_name in claims), None)
+        return None if owner is None else owner.of_gradient
 
     def _find_claims(self, graph: Any) -> dict[str, Owner]:
         """Return the owner of each operator of a graph that a layer made, by the operator's name."""

@@ -10,20 +10,12 @@ from profilerkit.trace.layer_operators import name_layer_operator
 from ..costs import OpCall, Shapes, UnknownShapeError, op_cost
 from .dilation import leave_out_padding
 from .folding import Folding
-from .graph_access import read_attribute, skip_operators
+from .graph_access import read_attribute
 from .ownership import LayerCost, is_gradient_name
+from .split_products import count_as_product, find_weighted_rows
 from .values import Executed, Scope, Value
 
-__all__ = [
-    "GATHERS",
-    "HANDING_ON",
-    "SUMS",
-    "UNKNOWN_SHAPE",
-    "OperatorPrices",
-    "count_as_product",
-    "make_layer_operator",
-    "price",
-]
+__all__ = ["UNKNOWN_SHAPE", "OperatorPrices", "make_layer_operator", "price"]
 
 
 class OperatorPrices:
@@ -39,7 +31,7 @@ class OperatorPrices:
         """Write its cost to an operator that is noted, and correct the costs of earlier operators in the scope."""
         price(done, self._describe_call(done, operator, inputs, outputs))
         leave_out_padding(self._folding, done, operator, scope)
-        multiplied = scope.executed.get(_find_weighted_rows(operator))
+        multiplied = scope.executed.get(find_weighted_rows(operator))
         if multiplied is not None:
             count_as_product(multiplied, done)
 
@@ -86,35 +78,6 @@ def make_layer_operator(layer: LayerCost, times: int, is_backward: bool = False)
     else:
         executed.missing = name
     return executed
-
-
-# Sparse products that TensorFlow writes with rows ---------------------------------------------------------------------
-
-# ``tf.nn.embedding_lookup_sparse`` with weights is such a product, and so Keras multiplies a sparse matrix with a dense
-# one. It costs as much as ``SparseTensorDenseMatMul`` for the same matrices: a multiply-accumulate for each number of
-# the rows, instead of the multiplication and the addition that would be counted otherwise.
-
-GATHERS = ("Gather", "GatherV2", "ResourceGather")
-SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
-#: Operators between these, which hand the same numbers on.
-HANDING_ON = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze")
-
-
-def _find_weighted_rows(operator: Any) -> str:
-    """Return the name of the multiplication whose weighted rows an operator sums up; nothing for any other operator."""
-    if operator.type not in SUMS:
-        return ""
-    product = skip_operators(operator.inputs[0], HANDING_ON).op
-    if product.type != "Mul":
-        return ""
-    is_weighted = any(skip_operators(factor, HANDING_ON).op.type in GATHERS for factor in product.inputs)
-    return product.name if is_weighted else ""
-
-
-def count_as_product(multiplied: Executed, summed: Executed) -> None:
-    """Make a multiplication and the sum over it one product, which has the operations of both."""
-    multiplied.flops += summed.flops
-    multiplied.macs, summed.flops = multiplied.flops // 2, 0
 
 
 # Einsums that are gradients of earlier einsums, known by their equations ----------------------------------------------

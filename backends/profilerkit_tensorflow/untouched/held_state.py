@@ -112,18 +112,21 @@ class HeldState:
         while self._waiting:
             children, depth = self._waiting.popleft()
             for child in children:
-                kind = type(child)
-                if kind not in self._visits:
-                    first_visit = self._visits[kind] = self.find_visit(kind)
-                    if first_visit is not None and first_visit.notes_classes:
-                        self._note_classes(kind)
-                visit = self._visits[kind]
+                visit = self._find_visit_once(type(child))
                 if visit is None or id(child) in met:
                     continue
                 met.add(id(child))
                 further, steps_left = visit.follow(child), _DEPTH if visit.is_part_of_model else depth - 1
                 if steps_left:
                     self._waiting.append((further, steps_left))
+
+    def _find_visit_once(self, kind: type) -> Visit | None:
+        """Return how objects of a class are visited; at the first object, note the attributes of the class."""
+        if kind not in self._visits:
+            visit = self._visits[kind] = self.find_visit(kind)
+            if visit is not None and visit.notes_classes:
+                self._note_classes(kind)
+        return self._visits[kind]
 
     def find_visit(self, kind: type) -> Visit | None:
         """Return how objects of a class are visited; None if they are not visited."""

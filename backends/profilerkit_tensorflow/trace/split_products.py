@@ -1,7 +1,7 @@
-"""Products that TensorFlow runs as several operators, in an eager run.
+"""Products that TensorFlow runs as several operators: rows with weights, summed up; dilated convolutions (`dilation`).
 
-In a graph, `dilation` and `pricing` find them by going from an operator back to its inputs' operators. A tensor of an
-eager run does not name its operator, so the operator is noted here.
+In a graph they are found by going from an operator back to its inputs' operators. A tensor of an eager run does not
+name its operator, so `EagerPatterns` notes the operators.
 """
 
 from __future__ import annotations
@@ -13,10 +13,41 @@ from typing import Any, NamedTuple
 
 from ..compat.eager_runs import identify_tensor
 from .dilation import CONVOLUTIONS, TO_SPACE
-from .pricing import GATHERS, HANDING_ON, SUMS, count_as_product
+from .graph_access import skip_operators
 from .values import Executed
 
-__all__ = ["VIEWS", "EagerCall", "EagerPatterns"]
+__all__ = ["VIEWS", "EagerCall", "EagerPatterns", "count_as_product", "find_weighted_rows"]
+
+# Sparse products that TensorFlow writes with rows ---------------------------------------------------------------------
+
+# ``tf.nn.embedding_lookup_sparse`` with weights is such a product, and so Keras multiplies a sparse matrix with a dense
+# one. It costs as much as ``SparseTensorDenseMatMul`` for the same matrices: a multiply-accumulate for each number of
+# the rows, instead of the multiplication and the addition that would be counted otherwise.
+
+GATHERS = ("Gather", "GatherV2", "ResourceGather")
+SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
+#: Operators between these, which hand the same numbers on.
+HANDING_ON = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze")
+
+
+def find_weighted_rows(operator: Any) -> str:
+    """Return the name of the multiplication whose weighted rows an operator sums up; nothing for any other operator."""
+    if operator.type not in SUMS:
+        return ""
+    product = skip_operators(operator.inputs[0], HANDING_ON).op
+    if product.type != "Mul":
+        return ""
+    is_weighted = any(skip_operators(factor, HANDING_ON).op.type in GATHERS for factor in product.inputs)
+    return product.name if is_weighted else ""
+
+
+def count_as_product(multiplied: Executed, summed: Executed) -> None:
+    """Make a multiplication and the sum over it one product, which has the operations of both."""
+    multiplied.flops += summed.flops
+    multiplied.macs, summed.flops = multiplied.flops // 2, 0
+
+
+# Both in an eager run -------------------------------------------------------------------------------------------------
 
 #: Operators whose output is their first input under another name or shape.
 VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
