@@ -9,24 +9,29 @@ from profilerkit.costs.numbers import is_float
 
 from .registry import OPERATORS, Cost, PrimitiveCall, UnknownCostError
 
-_REDUCED = ("psum", "psum_invariant", "unreduced_psum", "pmax", "pmin", "unreduced_pmax", "unreduced_pmin")
-_SCATTERED = ("reduce_scatter", "unreduced_reduce_scatter")
-_SENT = (
-    *("all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "ragged_all_to_all"),
-    *("pbroadcast", "ppermute", "precv", "psend"),
-)
-#: An exchange is one primitive, or a start and an end; its additions are counted at the start.
+#: An exchange is one primitive, or a start and an end ("psum_start", "psum_done"): the start has its additions.
 _FORMS = ("", "_start")
-#: Primitives that end an exchange that was started before, and primitives that exchange nothing by themselves.
-_FREE = """
+
+
+def _list_forms(names: str) -> tuple[str, ...]:
+    return tuple(f"{name}{form}" for name in names.split() for form in _FORMS)
+
+
+_REDUCED = _list_forms("psum psum_invariant unreduced_psum pmax pmin unreduced_pmax unreduced_pmin")
+_SCATTERED = _list_forms("reduce_scatter unreduced_reduce_scatter")
+_SENT = _list_forms(
+    "all_gather all_gather_invariant all_gather_reduced all_to_all ragged_all_to_all pbroadcast ppermute precv psend"
+)
+#: The ends of exchanges, and primitives that exchange nothing by themselves.
+_NO_EXCHANGES = """
     all_gather_done all_to_all_done pbroadcast_done ppermute_done psum_done reduce_scatter_done
     axis_index pbroadcast_dynamic preduced pvary reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast
     vary_unreduced_cast_p
 """
-OPERATORS.register_free(*(f"{name}{form}" for name in _SENT for form in _FORMS), *_FREE.split())
+OPERATORS.register_free(*_SENT, *_NO_EXCHANGES.split())
 
 
-@OPERATORS.register_all(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
+@OPERATORS.register_all(*_REDUCED)
 def all_reduce(call: PrimitiveCall) -> Cost:
     """Around a ring, one addition (or comparison) for each element; of one device there is nothing to add."""
     if _count_devices(call) == 1:
@@ -36,7 +41,7 @@ def all_reduce(call: PrimitiveCall) -> Cost:
     return reduction.all_reduce(sum(shape.numel for shape in added))
 
 
-@OPERATORS.register_all(*(f"{name}{form}" for name in _SCATTERED for form in _FORMS))
+@OPERATORS.register_all(*_SCATTERED)
 def reduce_scatter(call: PrimitiveCall) -> Cost:
     """Each device keeps its share of the sums, of as many summands as there are devices."""
     devices = call.params.get("axis_size") or _count_devices(call) or 2  # the fewest that have anything to add
@@ -45,7 +50,7 @@ def reduce_scatter(call: PrimitiveCall) -> Cost:
 
 def is_communication(primitive: str) -> bool:
     """Return whether a primitive is an exchange of several devices by itself."""
-    return primitive.removesuffix("_start") in (*_REDUCED, *_SCATTERED, *_SENT)
+    return primitive in (*_REDUCED, *_SCATTERED, *_SENT)
 
 
 def _count_devices(call: PrimitiveCall) -> int | None:

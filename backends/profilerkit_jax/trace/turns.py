@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import compress
+from itertools import chain, compress
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -67,6 +67,26 @@ class _Needs(NamedTuple):
     carried: list[bool]
 
 
+class _Part(NamedTuple):
+    """The needed part of a condition or of a body.
+
+    Attributes:
+        program: Its closed jaxpr.
+        constants: The constants that it reads, which come first among its inputs.
+        reads: Which of the needed carried values it reads; they come after the constants.
+    """
+
+    program: Any
+    constants: list[Value]
+    reads: list[bool]
+
+    @classmethod
+    def of(cls, needed: NeededPart, constants: Sequence[Value], carried: Sequence[bool]) -> _Part:
+        """Return a part of a jaxpr with these constants, in a loop that needs these of its carried values."""
+        reads_carried = needed.reads[len(constants) :]
+        return cls(needed.jaxpr, list(compress(constants, needed.reads)), list(compress(reads_carried, carried)))
+
+
 def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     """Return how often the body of a loop runs, by running only the equations that its condition needs.
 
@@ -75,29 +95,23 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     needs = _find_needs(loop)
     if needs is None or needs.condition.jaxpr.effects or needs.body.jaxpr.effects:
         return None
-    of_condition = list(compress(loop.condition_consts, needs.condition.reads))  # the constants come first
-    of_body = list(compress(loop.body_consts, needs.body.reads))
-    initial = list(compress(loop.initial, needs.carried))
-    values = [*of_condition, *of_body, *initial]
-    if sum(value.shape.numel for value in values) > _LARGEST:
+    condition = _Part.of(needs.condition, loop.condition_consts, needs.carried)
+    body = _Part.of(needs.body, loop.body_consts, needs.carried)
+    values = (condition.constants, body.constants, list(compress(loop.initial, needs.carried)))
+    if sum(value.shape.numel for value in chain(*values)) > _LARGEST:
         return None
-    arrays = [walk.compute_elements(value) for value in values]
-    if any(array is None for array in arrays):
+    condition_constants, body_constants, initial = ([walk.compute_elements(value) for value in part] for part in values)
+    if any(array is None for array in chain(condition_constants, body_constants, initial)):
         return None
-    after_condition, after_body = len(of_condition), len(of_condition) + len(of_body)
-    condition_reads = list(compress(needs.condition.reads[len(loop.condition_consts) :], needs.carried))
-    body_reads = list(compress(needs.body.reads[len(loop.body_consts) :], needs.carried))
 
     def goes_on(carried: list[Any]) -> Any:
-        inputs = [*arrays[:after_condition], *compress(carried, condition_reads)]
-        [is_true] = make_function(needs.condition.jaxpr)(*inputs)
+        [is_true] = make_function(condition.program)(*condition_constants, *compress(carried, condition.reads))
         return is_true
 
     def take_turn(carried: list[Any]) -> list[Any]:
-        inputs = [*arrays[after_condition:after_body], *compress(carried, body_reads)]
-        return list(make_function(needs.body.jaxpr)(*inputs))
+        return list(make_function(body.program)(*body_constants, *compress(carried, body.reads)))
 
-    return _run(goes_on, take_turn, arrays[after_body:])
+    return _run(goes_on, take_turn, initial)
 
 
 def _find_needs(loop: WhileLoop) -> _Needs | None:

@@ -10,7 +10,7 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 
 from ..costs.whole_layers import LayerCost, LayerRun, find_layer_cost
-from ..model.scope_names import MarkedCall, Marks
+from ..model.scope_names import Marks
 from ..model.subject import Subject
 from .frames import Frames
 from .values import Executed, give_to_last
@@ -33,20 +33,37 @@ def count_whole_layers(
         frames: The calls of layers that the equations are in.
         training: Whether it is a training pass.
     """
-    is_keras = subject.kind == "keras"
-    if is_keras:
-        named = {path for path, layer_class in marks.classes.items() if layer_class.__name__ in KERAS_LAYER_COSTS}
-        paths = {path for path in named if is_shipped(subject.layers.get(path))}
+    if subject.kind == "keras":
+        _count_keras_layers(executed, subject, marks, frames, training)
     else:
-        paths = {path for path, layer_class in marks.classes.items() if find_layer_cost(layer_class) is not None}
-    for scope, equations in _group_by_layer(executed, paths).items():
-        layer, layer_class = subject.layers.get(scope.path), marks.classes[scope.path]
-        if is_keras:
-            cost = _find_keras_cost(layer, marks.calls.get(frames.marks.get(scope, "")), training)
-        else:
-            cost = _find_cost_of_equations(find_layer_cost(layer_class), layer, equations)
+        _count_library_layers(executed, subject, marks)
+
+
+def _count_keras_layers(
+    executed: Sequence[Executed], subject: Subject, marks: Marks, frames: Frames, training: bool
+) -> None:
+    """Count the layers that Keras ships, by the shapes of their calls."""
+    named = {path for path, layer_class in marks.classes.items() if layer_class.__name__ in KERAS_LAYER_COSTS}
+    shipped = {path for path in named if is_shipped(subject.layers.get(path))}
+    for scope, equations in _group_by_layer(executed, shipped).items():
+        call = marks.calls.get(frames.marks.get(scope, ""))
+        if call is None:  # it was not seen
+            continue
+        name = marks.classes[scope.path].__name__
+        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        cost = KERAS_LAYER_COSTS[name](subject.layers[scope.path], inputs, outputs, training)
         if cost is not None:
-            give_to_last(equations, layer_class.__name__, cost)
+            give_to_last(equations, name, cost)
+
+
+def _count_library_layers(executed: Sequence[Executed], subject: Subject, marks: Marks) -> None:
+    """Count the layers of Flax and Equinox, by the inputs of their equations."""
+    costs = {path: find_layer_cost(layer_class) for path, layer_class in marks.classes.items()}
+    formulas = {path: formula for path, formula in costs.items() if formula is not None}
+    for scope, equations in _group_by_layer(executed, formulas).items():
+        cost = _find_cost_of_equations(formulas[scope.path], subject.layers.get(scope.path), equations)
+        if cost is not None:
+            give_to_last(equations, marks.classes[scope.path].__name__, cost)
 
 
 def _group_by_layer(executed: Sequence[Executed], paths: Container[str]) -> dict[Scope, list[Executed]]:
@@ -59,17 +76,9 @@ def _group_by_layer(executed: Sequence[Executed], paths: Container[str]) -> dict
     return groups
 
 
-def _find_keras_cost(layer: object, call: MarkedCall | None, training: bool) -> Cost | None:
-    """Return the cost of a call of a layer that Keras ships; None if the call was not seen."""
-    if call is None:
-        return None
-    inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
-    return KERAS_LAYER_COSTS[type(layer).__name__](layer, inputs, outputs, training)
-
-
-def _find_cost_of_equations(formula: LayerCost | None, layer: object, equations: Sequence[Executed]) -> Cost | None:
+def _find_cost_of_equations(formula: LayerCost, layer: object, equations: Sequence[Executed]) -> Cost | None:
     """Return the cost of a call by the inputs of its equations; None if they do more than normalize."""
-    if formula is None or any(equation.missing or equation.macs for equation in equations):
+    if any(equation.missing or equation.macs for equation in equations):
         return None
     made_inside = {value.number for equation in equations for value in equation.outputs}
     inputs = [value for equation in equations for value in equation.inputs]
