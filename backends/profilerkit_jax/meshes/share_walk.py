@@ -75,8 +75,8 @@ class _Current:
 
         XLA's program tells it, or else the equation itself, which is asked first if it has a body.
         """
-        own, divided = self.own_shares.get(shape), program.find_share(self.chain, shape)
-        share = (own or divided) if self.has_body else (divided or own)
+        told, divided = self.own_shares.get(shape), program.find_share(self.chain, shape)
+        share = (told or divided) if self.has_body else (divided or told)
         if share is None:
             self.unknown.add(shape)
         return share or shape

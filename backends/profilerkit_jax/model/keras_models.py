@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -31,24 +32,11 @@ from .subject import Leaf, Pass, Subject
 __all__ = ["keras_subject"]
 
 
-class _Place(NamedTuple):
-    """A place of a variable in the model.
-
-    Attributes:
-        variable: The variable.
-        path: The path of the layer, and the name in it.
-        is_parameter: Whether Keras counts it as a weight.
-        is_saved: Whether it is saved with the model.
-        is_counted: Whether it is among the parameters or buffers.
-        numbers: How many numbers it holds, if it has two in each element.
-    """
+class _Placed(NamedTuple):
+    """A variable, with its array and its place in the model."""
 
     variable: Any
-    path: tuple[str, ...]
-    is_parameter: bool
-    is_saved: bool
-    is_counted: bool = True
-    numbers: int | None = None
+    leaf: Leaf
 
 
 def keras_subject(model: Any) -> Subject:
@@ -63,9 +51,9 @@ def keras_subject(model: Any) -> Subject:
             "it once with real inputs before"
         )
     layers = list_layers(model, list_children)
-    leaves = _list_leaves(model, layers)
-    variables = [variable for variable, _ in leaves]
-    changing = [variable for variable, leaf in leaves if not leaf.trainable]
+    placed = _place_variables(model, layers)
+    variables, leaves = [variable for variable, _ in placed], [leaf for _, leaf in placed]
+    changing = [variable for variable, leaf in placed if not leaf.trainable]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         positional, keywords = args, kwargs
@@ -79,53 +67,44 @@ def keras_subject(model: Any) -> Subject:
     first_paths = {id(layer): path for path, layer in reversed(layers)}
     types = {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}
     scopes = frozenset(str(layer.name) for layer in flat_layers(model))
-    return Subject("keras", name, [leaf for _, leaf in leaves], call, types, dict(layers), scopes)
+    return Subject("keras", name, leaves, call, types, dict(layers), scopes)
 
 
-def _list_leaves(model: Any, layers: Sequence[tuple[str, Any]]) -> list[tuple[Any, Leaf]]:
-    """Return the variables of a model with their arrays, once each, in their first places."""
-    first_places: dict[int, _Place] = {}
-    for place in _list_places(model, layers):
-        first_places.setdefault(id(place.variable), place)
+def _place_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> list[_Placed]:
+    """Return the variables of a model once each, in their first places."""
+    first: dict[int, _Placed] = {}
+    for placed in _list_places(model, layers):
+        first.setdefault(id(placed.variable), placed)
     trained = {id(variable) for variable in model.trainable_variables}
     return [
-        (
-            place.variable,
-            Leaf(
-                place.path,
-                read_variable_value(place.variable),
-                place.is_parameter,
-                persistent=place.is_saved,
-                trainable=id(place.variable) in trained,
-                is_counted=place.is_counted,
-                numbers=place.numbers,
-            ),
-        )
-        for place in first_places.values()
+        _Placed(placed.variable, replace(placed.leaf, trainable=number in trained)) for number, placed in first.items()
     ]
 
 
-def _list_places(model: Any, layers: Sequence[tuple[str, Any]]) -> Iterator[_Place]:
+def _list_places(model: Any, layers: Sequence[tuple[str, Any]]) -> Iterator[_Placed]:
     """Yield the variables by layers, then those that count as nothing, such as the states of random generators."""
     for layer_path, layer in layers:
         keys = tuple(layer_path.split(".")) if layer_path else ()
         packed = {id(variable): count for variable, count in list_packed_variables(layer)}
         for name, variable in name_own_weights(layer):
-            yield _Place(variable, (*keys, name), True, True, numbers=packed.get(id(variable)))
+            value, numbers = read_variable_value(variable), packed.get(id(variable))
+            yield _Placed(variable, Leaf((*keys, name), value, is_parameter=True, numbers=numbers))
         for name, variable, is_saved in list_own_states(layer):
-            yield _Place(variable, (*keys, name), False, is_saved)
+            value = read_variable_value(variable)
+            yield _Placed(variable, Leaf((*keys, name), value, is_parameter=False, persistent=is_saved))
     for index, variable in enumerate(list_all_variables(model)):
-        yield _Place(variable, (f"state_{index}",), False, False, is_counted=False)
+        path, value = (f"state_{index}",), read_variable_value(variable)
+        yield _Placed(variable, Leaf(path, value, is_parameter=False, persistent=False, is_counted=False))
 
 
 def _arrange_arguments(
     model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Return the arguments of a call as Keras takes them; images with the channels first have them last."""
-    given: Sequence[Any] = args
+    fitting: Sequence[Any] = args
     if not kwargs:
-        given = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
-    positional, keywords = call_arguments(model, given, kwargs)
+        fitting = in_declared_layout(args, read_declared_shapes(model), _find_shape, jax.numpy.transpose)
+    positional, keywords = call_arguments(model, fitting, kwargs)
     return tuple(positional), {"training": training, **keywords}
 
 

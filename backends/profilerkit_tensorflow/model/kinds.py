@@ -11,17 +11,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit import call_stack, keras_children, keras_layers, keras_quantization, keras_variables
-from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
+from profilerkit.backend_kit import call_stack, keras_children, keras_layers, keras_variables
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.backend_kit.keras_quantization import name_variable
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
-from .stored_variables import find_id, find_stored_variable, holds_random_state, is_variable
+from .saved_variables import list_saved_scales, list_saved_variables
+from .stored_variables import holds_random_state, is_variable
 
 __all__ = [
     "TRACED_FUNCTIONS",
-    "holds_saved_model",
     "is_function",
     "is_layer",
     "is_unbuilt",
@@ -33,8 +33,6 @@ __all__ = [
 
 #: The classes of functions that keep a trace of TensorFlow's for each kind of argument.
 TRACED_FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
-#: Attributes of a saved model that lead to no weights: its optimizer, metadata of Keras, and the table of signatures.
-_NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 
 
 def is_layer(value: Any) -> bool:
@@ -84,9 +82,9 @@ def name_own_weights(layer: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(layer, tf.Module):
         named = ((_write_path(path), variable) for path, variable in list_parts(layer, is_variable))
     elif is_saved_model(layer):
-        variables = _list_saved_variables(layer)
+        variables = list_saved_variables(layer)
         named = ((name_variable(variable), variable) for variable in variables if not holds_random_state(variable))
-    scales = set(map(id, _list_saved_scales(layer)))
+    scales = set(map(id, list_saved_scales(layer)))
     yield from ((name, variable) for name, variable in named if id(variable) not in scales)
 
 
@@ -97,55 +95,8 @@ def list_own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     """
     if is_any_keras(layer):
         yield from keras_variables.list_own_states(layer)
-    for variable in _list_saved_scales(layer):
+    for variable in list_saved_scales(layer):
         yield name_variable(variable), variable, True
-
-
-def holds_saved_model(layer: Any) -> bool:
-    """Return whether a layer is the one by which Keras calls a saved model, with all of its variables."""
-    return is_keras(layer) and type(layer).__name__ == "TFSMLayer"
-
-
-def _list_saved_scales(layer: Any) -> list[Any]:
-    """Return the scales among the variables of a saved model, or of the layer that calls one; none for other layers."""
-    if holds_saved_model(layer):
-        variables = [variable for _, variable in keras_variables.name_own_weights(layer)]
-    else:
-        variables = _list_saved_variables(layer) if is_saved_model(layer) else []
-    by_id = {find_id(variable): variable for variable in variables}
-    stored = map(find_stored_variable, by_id.values())  # these have the names of the file
-    return [by_id[id(scale)] for scale in keras_quantization.find_quantization_data(stored)]
-
-
-def _list_saved_variables(model: Any) -> list[Any]:
-    """Return the variables that a saved model lists; otherwise the variables of its functions and attributes."""
-    listed = getattr(model, "variables", None)
-    if not (listed is None or callable(listed) or is_variable(listed)):  # no attribute of the user's with this name
-        return list(listed)
-    call = getattr(model, "__call__", None)  # noqa: B004 (the stored value is read; no test whether it is callable)
-    functions = [call, *(getattr(model, "signatures", None) or {}).values()]
-    by_id: dict[int, Any] = {}
-    for function in functions:
-        for concrete in getattr(function, "concrete_functions", [function]):  # a signature is concrete itself
-            captured = getattr(getattr(concrete, "graph", None), "variables", ())
-            by_id.update((id(variable), variable) for variable in captured)
-    by_id.update((id(variable), variable) for variable in _find_variables(model))
-    return list(by_id.values())
-
-
-def _find_variables(model: Any) -> Iterator[Any]:
-    """Yield the variables that were saved with a model, except its optimizer's."""
-    waiting, seen = [model], set()
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if is_variable(value):
-            yield value
-        else:
-            children = tf.train.TrackableView.children(value)
-            waiting += [child for name, child in reversed(children.items()) if name not in _NOT_FOLLOWED]
 
 
 def _write_path(path: tuple[Any, ...]) -> str:

@@ -14,7 +14,8 @@ from profilerkit.backend_kit.keras_quantization import list_packed_variables, na
 from profilerkit.count_text import format_count
 
 from ..compat.saved_models import is_saved_model
-from .kinds import holds_saved_model, list_own_states, name_own_weights
+from .kinds import list_own_states, name_own_weights
+from .saved_variables import holds_saved_model
 from .stored_variables import find_id, find_stored_variable, identify, keras_variable_classes
 
 __all__ = ["SavedPacking", "read_packing"]

@@ -10,19 +10,16 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from profilerkit.backend_kit import graph_branches
 from profilerkit.backend_kit.graph_branches import make_choices
 from profilerkit.backend_kit.graph_work import Body
 
-from .folding import Folding
 from .graph_access import body_named
 from .ownership import Owner
 from .values import Executed, Scope, Value, Work
 from .walk import Walk
 
-__all__ = ["agree_on_constant", "count_one", "walk_branches"]
+__all__ = ["count_one", "walk_branches"]
 
 _DEAREST = "a condition depends on values that the graph does not tell: the most expensive of its branches is counted"
 
@@ -64,23 +61,12 @@ def _agree_on_outputs(
     outputs, folding = list(dearest.outputs), walk.folding
     for index in sorted(used):
         value, returned = outputs[index], [body.outputs[index] for body in bodies]
-        common, constant = reduce(Value.common, returned), agree_on_constant(folding, returned)
+        common, constant = reduce(Value.common, returned), folding.find_common_constant(returned)
         loses_constant = constant is None and folding.constant(value) is not None
         if loses_constant or not value.is_known_as(common):
             outputs[index] = walk.hand_on(value, common, owner)
             outputs[index].constant = constant
     return outputs
-
-
-# Functions for loops too ----------------------------------------------------------------------------------------------
-
-
-def agree_on_constant(folding: Folding, values: Sequence[Value]) -> Any:
-    """Return the array if all values are known to be the same one, else None."""
-    first, *others = (folding.constant(value) for value in values)
-    if first is None or any(other is None or not np.array_equal(first, other) for other in others):
-        return None
-    return first
 
 
 def count_one(

@@ -93,6 +93,12 @@ class Folding:
             value.constant = self._fold(value)
         return value.constant
 
+    def find_common_constant(self, values: Sequence[Value]) -> Any:
+        """Return the array that all values are known to be; None if they are not known to be the same one."""
+        first, *others = map(self.constant, values)
+        is_common = first is not None and all(other is not None and np.array_equal(first, other) for other in others)
+        return first if is_common else None
+
     def _fold(self, value: Value) -> Any:
         """Return the array that a value has in each run of the model; None if it is not known, or large."""
         shape = value.known_shape

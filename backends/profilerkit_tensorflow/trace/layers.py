@@ -107,21 +107,25 @@ class LayerCalls(CallStack):
         return partial(_evaluate, formula, layer, inputs, outputs, self.training)
 
 
+class _LeftToOperators(Exception):
+    """A formula has returned None."""
+
+
 def _evaluate(
     formula: Formula, layer: Any, inputs: tuple[Shape, ...], outputs: tuple[Shape, ...], training: bool
 ) -> Cost | None:
     """Return the cost of a call of a layer; None if its formula leaves it to the operators of the layer."""
-    is_left_to_operators = False
 
     def call_formula() -> Cost:
-        nonlocal is_left_to_operators
         cost = formula(layer, inputs, outputs, training)
-        is_left_to_operators = cost is None
-        return UNCOUNTED if cost is None else cost
+        if cost is None:
+            raise _LeftToOperators
+        return cost
 
-    what = f"layer {type(layer).__name__}"
-    cost = evaluate_formula(what, call_formula, lambda: f"inputs={inputs!r} and outputs={outputs!r}")
-    if is_left_to_operators:
+    what, shapes = f"layer {type(layer).__name__}", f"inputs={inputs!r} and outputs={outputs!r}"
+    try:
+        cost = evaluate_formula(what, call_formula, lambda: shapes, may_raise=(_LeftToOperators,))
+    except _LeftToOperators:
         return None
     return UNCOUNTED if cost is None else cost
 

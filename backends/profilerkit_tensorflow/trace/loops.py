@@ -18,7 +18,7 @@ from typing import Any
 from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.backend_kit.loop_turns import Turns
 
-from .branches import agree_on_constant, count_one
+from .branches import count_one
 from .graph_access import body_named
 from .ownership import Owner
 from .running_order import find_needed_variables
@@ -167,7 +167,7 @@ def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
     turns = loop.find_certain_turns(index)
     start = walk.folding.constant(before)
     if turns is None and walk.folding.constant(result) is not None:
-        number = agree_on_constant(walk.folding, [before, result])
+        number = walk.folding.find_common_constant([before, result])
     elif turns is not None and step is not None and start is not None and start.size == 1:
         number = advance_counter(start, step, turns)
     else:

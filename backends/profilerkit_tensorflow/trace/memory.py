@@ -39,7 +39,7 @@ class _StepWriter:
         """Return the step of the next operator."""
         sources = [self._tensors.get(number) for number in operator.inputs]
         maker = self._makers.get(operator.inputs[0], "") if operator.inputs else ""
-        outputs = [_place(operator, index, sources) for index in range(len(operator.outputs))]
+        outputs = [_find_buffer(operator, index, sources) for index in range(len(operator.outputs))]
         step = Step(
             reads=_list_numbers(sources),
             makes=tuple((output.tensor.number, self._count_bytes(operator, output, sources)) for output in outputs),
@@ -75,7 +75,7 @@ class _Output(NamedTuple):
     is_held_elsewhere: bool
 
 
-def _place(operator: Executed, index: int, sources: Sequence[Tensor | None]) -> _Output:
+def _find_buffer(operator: Executed, index: int, sources: Sequence[Tensor | None]) -> _Output:
     """Return an output of an operator, by its index, with its buffer."""
     output = operator.outputs[index]
     shared = find_shared_input(operator.type, index, sources, output)
