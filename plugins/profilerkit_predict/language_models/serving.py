@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -145,8 +144,7 @@ class _Decoding(NamedTuple):
             cached = self.prompt + index
             drafted = self.speculation.count_drafted(cached, self.cost.facts.sizes.longest_context)
             check = self.cost(self.batch, 1 + drafted, cached, 1 + drafted)
-            group = math.ceil(self.batch / self.cost.layout.pipeline)  # the sequences that the last stage has at once
-            yield _Cycle(check, self.speculation.draft(group, cached) if drafted else None, drafted)
+            yield _Cycle(check, self.speculation.draft(self.batch, cached) if drafted else None, drafted)
 
     def average_seconds(self, cycles: Iterable[_Cycle]) -> float | None:
         """Return the mean seconds of a token; None if one is not known, or for no step.

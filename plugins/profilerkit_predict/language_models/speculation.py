@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -35,12 +36,14 @@ class Speculation:
         drafter: The cost of a step of the drafter, for one token; None if it is not counted.
         drafters: The number of drafters, such as layers that take turns: each has its weights and its cache, and reads
             the prompts.
+        stages: The stages of the model, the last of which drafts.
     """
 
     draft_tokens: int
     acceptance: float
     drafter: StepCost | None = None
     drafters: int = 1
+    stages: int = 1
 
     @property
     def tokens_per_step(self) -> float:
@@ -66,8 +69,11 @@ class Speculation:
         return self.draft_tokens if longest_context is None else min(self.draft_tokens, longest_context - cached - 1)
 
     def draft(self, batch: int, cached: int) -> Step | None:
-        """Return the step that drafts one token for each sequence; None if drafting is not counted."""
-        return None if self.drafter is None else self.drafter(batch, 1, cached)
+        """Return the step that drafts one token for each sequence that is in the last stage at the same time.
+
+        None if drafting is not counted.
+        """
+        return None if self.drafter is None else self.drafter(math.ceil(batch / self.stages), 1, cached)
 
     def draft_prompts(self, batch: int, new_tokens: int, cached: int) -> Step | None:
         """Return the pass of all drafters over so many prompts; None if drafting is not counted."""
@@ -155,12 +161,14 @@ def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelF
     """
     if speculation is None or drafter is None:
         return speculation
-    last_stage = replace(cost.layout, pipeline=1)
-    drafter_cost = replace(cost, facts=drafter, layout=last_stage, weights=None, adapters=None, inputs=())
-    if drafter is not cost.facts.mtp_layer:
-        return replace(speculation, drafter=drafter_cost)
-    layers = min(cost.facts.mtp_layer_count, speculation.draft_tokens)
-    return replace(speculation, drafter=replace(drafter_cost, weights=cost.weights), drafters=layers)
+    last_stage, is_own_layer = replace(cost.layout, pipeline=1), drafter is cost.facts.mtp_layer
+    weights = cost.weights if is_own_layer else None
+    return replace(
+        speculation,
+        drafter=replace(cost, facts=drafter, layout=last_stage, weights=weights, adapters=None, inputs=()),
+        drafters=min(cost.facts.mtp_layer_count, speculation.draft_tokens) if is_own_layer else 1,
+        stages=cost.layout.pipeline,
+    )
 
 
 def read_parameters(draft: Any) -> int | None:

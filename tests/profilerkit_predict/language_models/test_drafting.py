@@ -131,6 +131,10 @@ def test_the_last_stage_drafts_alone() -> None:
     row: Any = predict_serving(cost, 8, 100, 2, speculation)
     assert row.draft.seconds == pytest.approx((200 + 4 * 2 * 100 + 4 * 2) / 1e9)
     assert {term.resource for term in row.draft.terms} == {Resource.COMPUTE, Resource.MEMORY}
+    report = LanguageModelReport("Toy", cost.facts, cost, 100, 2, "bfloat16", (row,), speculation=speculation)
+    check, draft = cost(8, 4, 101, 4), speculation.draft(8, 101)
+    assert _compute_rates(report, 8).step == pytest.approx(8 * 1.875 / (check.seconds + 3 * draft.seconds))
+    assert draft.seconds == pytest.approx((200 + 4 * 2 * 101 + 4 * 2) / 1e9)
     prompts = speculation.draft_prompts(8, 100, 0)
     assert prompts.compute_seconds == pytest.approx(8 * (1000 * 100 + 6 * 5050 + 100) / 0.5e12)
 
