@@ -70,11 +70,9 @@ def find_specs(pattern: str, folder: Path) -> Listing:
         return Listing((pattern,))
     prefix, _, name = pattern.rpartition(":")
     library = pattern.partition(":")[0]
-    module = _find_module_file(pattern, folder)
-    if is_in_file(pattern):
-        choice = _match_names({file: folder / file for file in _find_files(prefix, folder)}, name)
-    elif module is not None:
-        choice = _match_names({prefix: module}, name)
+    code = _find_code(pattern, folder)
+    if code is not None:
+        choice = _match_names(code, name)
     elif prefix and not is_pattern(library):
         listing = _list_library(library)
         if listing.failure is not None:
@@ -85,6 +83,20 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     if not choice.matching:
         raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, choice)}")
     return Listing(tuple(choice.matching))
+
+
+def _find_code(pattern: str, folder: Path) -> dict[str, Path] | None:
+    """Return the Python files, by their names in the pattern, in which its names are looked for.
+
+    None for a pattern of no names in code: of files, of models that a loader lists, and of a module that is not there.
+    """
+    prefix = pattern.rpartition(":")[0]
+    if is_in_file(pattern):
+        return {file: folder / file for file in _find_files(prefix, folder)}
+    if not is_in_module(pattern) or is_pattern(prefix) or prefix in _find_loaders_with_names():
+        return None
+    module = find_module(prefix, folder)
+    return None if module is None else {prefix: module}
 
 
 def _match_names(files: Mapping[str, Path], pattern: str) -> _Choice:
@@ -115,14 +127,6 @@ def _find_files(pattern: str, folder: Path) -> list[str]:
     relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
     models = [file for file in base.glob(relative) if file.is_file() or (file / "saved_model.pb").is_file()]
     return [(file if path.is_absolute() else file.relative_to(base)).as_posix() for file in sorted(models)]
-
-
-def _find_module_file(pattern: str, folder: Path) -> Path | None:
-    """Return the file of the module in ``package.module:build_*``; None for another pattern, or if it is not there."""
-    prefix = pattern.rpartition(":")[0]
-    if not is_in_module(pattern) or is_pattern(prefix) or prefix in _find_loaders_with_names():
-        return None
-    return find_module(prefix, folder)
 
 
 def _read_names(file: Path, pattern: str) -> list[str]:

@@ -141,19 +141,13 @@ def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str
 def _describe_history(rows: Sequence[Row], versions: Mapping[str, int], write: Writer) -> dict[str, Any]:
     """Return every measurement of a subject, column by column.
 
-    The values of a metric that never moved are one number. ``signs`` has by metric and row the signs of bounds.
+    ``values`` and ``signs`` are by metric: what never moved is one number, and of signs only those of bounds are there.
     """
-    values: dict[str, Any] = {}
-    signs: dict[str, dict[int, Sign]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row.values):
-        measured = [row.values.get(name) for row in rows]
-        numbers = [None if value is None else value.value for value in measured]
-        values[name] = numbers[0] if len(set(numbers)) == 1 else numbers
-        bounds = {number: value.sign for number, value in enumerate(measured) if value is not None and value.sign}
-        if bounds:
-            signs[name] = bounds
     codes = _number_alike(row.code for row in rows)
     machines = _number_alike(row.machine for row in rows)
+    metrics = dict.fromkeys(name for row in rows for name in row.values)
+    values_by_metric = {name: [row.values.get(name) for row in rows] for name in metrics}
+    signs = {name: _find_signs(values) for name, values in values_by_metric.items()}
     return {
         "at": [shorten_moment(row.created) for row in rows],
         "status": [row.status.value for row in rows],
@@ -161,9 +155,20 @@ def _describe_history(rows: Sequence[Row], versions: Mapping[str, int], write: W
         "versions": [versions[_join_versions(row)] for row in rows],
         "code": [codes[row.code] for row in rows],
         "machine": [machines[row.machine] for row in rows],
-        "values": values,
-        "signs": signs,
+        "values": {name: _list_numbers(values) for name, values in values_by_metric.items()},
+        "signs": {name: of_metric for name, of_metric in signs.items() if of_metric},
     }
+
+
+def _list_numbers(values: Sequence[Value | None]) -> Any:
+    """Return the numbers of a metric, None for a missing one; one number if all are equal."""
+    numbers = [None if value is None else value.value for value in values]
+    return numbers[0] if len(set(numbers)) == 1 else numbers
+
+
+def _find_signs(values: Sequence[Value | None]) -> dict[int, Sign]:
+    """Return the signs of bounds by their places."""
+    return {place: value.sign for place, value in enumerate(values) if value is not None and value.sign}
 
 
 # Metrics --------------------------------------------------------------------------------------------------------------

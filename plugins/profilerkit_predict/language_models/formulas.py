@@ -154,10 +154,9 @@ def engine_terms(work: Work) -> tuple[Term, ...]:
     left_out = _count_left_out(work)
     terms = []
     for term in work.terms:
-        rate, less = term.rate, left_out[term.law]
-        if less and rate >= less and term.window is None:  # latent attention has no windows
-            rate -= less
-            left_out[term.law] = 0
+        rate = term.rate
+        if term.window is None and rate >= left_out[term.law]:  # latent attention has no windows
+            rate -= left_out.pop(term.law, 0)
         if rate or term.prefill_rate:
             terms.append(replace(term, rate=rate))
     return tuple(terms)

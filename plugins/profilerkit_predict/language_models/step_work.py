@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .engine_cache import count_cache_traffic
@@ -62,19 +62,24 @@ def _list_terms(cost: StepCost, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
     is_decode = all(piece.is_decode for piece in pieces)
     stages = 1 if is_decode else layout.pipeline
     device_pieces = [piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces]
-    moved = _count_moved_bytes(cost, device_pieces, count_sequences(pieces))
     peak = device.peak(cost.peak_dtype) if device else None  # in FLOP/s, of which a MAC has two
+    yield from _make_terms(Resource.COMPUTE, _count_products(cost, device_pieces), stages, peak and peak / 2)
+    moved = _count_moved_bytes(cost, device_pieces, count_sequences(pieces))
+    bandwidth = _find_bandwidth(cost, math.ceil(sum(moved.values()) / stages))
+    yield from _make_terms(Resource.MEMORY, moved, stages, bandwidth)
     link = device.link if device else None  # of both directions together
-    resources = (
-        (Resource.COMPUTE, _count_products(cost, device_pieces), peak and peak / 2),
-        (Resource.MEMORY, moved, _find_bandwidth(cost, math.ceil(sum(moved.values()) / stages))),
-        (Resource.LINK, _compute_sent_bytes(cost, count_tokens(device_pieces)), link and link / 2),
-    )
-    for resource, amounts, rate in resources:
-        for name, in_all_stages in amounts.items():
-            amount = in_all_stages / stages
-            if amount or name == "products":
-                yield StepTerm(name, resource, amount, amount / rate if rate else None)
+    sent = _compute_sent_bytes(cost, count_tokens(device_pieces))
+    yield from _make_terms(Resource.LINK, sent, stages, link and link / 2)
+
+
+def _make_terms(
+    resource: Resource, amounts: Mapping[str, float], stages: int, rate: float | None
+) -> Iterator[StepTerm]:
+    """Yield the term of each amount that is not zero, and that of products in any case, in one of so many stages."""
+    for name, in_all_stages in amounts.items():
+        amount = in_all_stages / stages
+        if amount or name == "products":
+            yield StepTerm(name, resource, amount, amount / rate if rate else None)
 
 
 def _count_products(cost: StepCost, device_pieces: Sequence[Piece]) -> dict[str, float]:
