@@ -167,8 +167,8 @@ def _list_numbers(values: Sequence[Value | None]) -> Any:
 
 
 def _find_signs(values: Sequence[Value | None]) -> dict[int, Sign]:
-    """Return the signs of bounds by their places."""
-    return {place: value.sign for place, value in enumerate(values) if value is not None and value.sign}
+    """Return the signs of bounds by the numbers of their rows."""
+    return {number: value.sign for number, value in enumerate(values) if value is not None and value.sign}
 
 
 # Metrics --------------------------------------------------------------------------------------------------------------
