@@ -81,21 +81,21 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     columns = WorkColumns.choose(trace.operators)
     identities = describe_layers({layer.path: layer.type for layer in trace.layers})
     calls = {(layer.path, index): call for layer in trace.layers for index, call in enumerate(layer.calls)}
-    callers = {key: call.caller for key, call in calls.items()}
-    making_calls = set(callers.values())
     own_sums = {**dict.fromkeys(calls, columns.zeros), **columns.sum_by(attrgetter("layer", "call"), trace.operators)}
-    sums = add_inside(own_sums, callers)
+    sums = add_inside(own_sums, {key: call.caller for key, call in calls.items()})
+    callers = {call.caller for call in calls.values()}
     for key, own_work in own_sums.items():
-        if key not in calls and not any(own_work):
+        call = calls.get(key)
+        if call is None and not any(own_work):
             continue
         path, index = key
         yield {
             **identities[path],
-            "is_leaf": key in calls and key not in making_calls,
+            "is_leaf": call is not None and key not in callers,
             "call": index,
             **columns.label(sums[key]),
             **columns.label(own_work, "own_"),
-            **_describe_tensors(calls.get(key)),
+            **_describe_tensors(call),
         }
 
 
