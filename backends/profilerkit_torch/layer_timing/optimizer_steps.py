@@ -25,7 +25,16 @@ class Stretch(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step that runs: the frame of torch's wrapper around it, when it began, and its closures so far."""
+    """A step that runs.
+
+    Torch calls both hooks from its wrapper around ``step``. The frame of the wrapper tells which step has ended: the
+    wrapper of a step inside, of a base class or a wrapped optimizer, runs in it. A step that raised has no end.
+
+    Attributes:
+        frame: The frame of the wrapper.
+        begin: The moment when it began.
+        closures: The closures that it has called so far.
+    """
 
     frame: FrameType
     begin: Any
@@ -46,7 +55,7 @@ class OptimizerSteps:
         #: The optimizer that stepped last.
         self.last: Any = None
         self._followed = None if optimizer is None else (optimizer, getattr(optimizer, "optimizer", None))
-        #: The step that runs. Torch calls the hooks again where it calls the step of its base class, or a wrapped one.
+        #: The outermost step that runs.
         self._step: _Step | None = None
 
     @property
@@ -77,12 +86,12 @@ class OptimizerSteps:
         """Note that a step begins; return its arguments with a closure that is timed, None if it has none."""
         if self._followed is not None and optimizer not in self._followed:
             return None
-        caller = sys._getframe(1)
-        if self._step is not None and _is_inside(caller, self._step.frame):
+        wrapper = sys._getframe(1)
+        if self._step is not None and _is_inside(wrapper, self._step.frame):
             return None
         self._note_memory("backward")
         self.last = optimizer
-        self._step = _Step(caller, self._read(), [])
+        self._step = _Step(wrapper, self._read(), [])
         return _replace_closure(args, kwargs, partial(self._time, self._step))
 
     def _time(self, step: _Step, closure: Callable[[], Any]) -> Callable[[], Any]:

@@ -64,5 +64,5 @@ class Exchanges:
         """Yield the collectives of a step of so many operators over a mesh, in their order."""
         updates = ((operators, exchange) for exchange in self._updates)
         for position, exchange in (*self.by_operator.items(), *updates):
-            message, layer, phase, overlaps, _ = exchange
-            yield PlacedCollective(position, make_collective(message, layer, phase, overlaps, mesh))
+            collective = make_collective(exchange.message, exchange.layer, exchange.phase, exchange.overlaps, mesh)
+            yield PlacedCollective(position, collective)

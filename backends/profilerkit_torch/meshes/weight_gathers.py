@@ -52,7 +52,7 @@ class Gathers:
             for weight in sorted(self._plan.by_module[module], key=lambda weight: weight.order)
         )
         for weight in self._plan.by_parameter.values():
-            weight.sought_until = -1
+            weight.taken_until = -1
 
     @torch.no_grad()
     def begin(self, module: nn.Module) -> None:
@@ -63,7 +63,7 @@ class Gathers:
             weight.users.add(module)
             if weight.coming is not None:
                 self._wait(weight.coming)
-        self._look_ahead({weight for weight in weights if weight.sought_until < self._step})
+        self._look_ahead({weight for weight in weights if weight.taken_until < self._step})
         self._step += 1
 
     @torch.no_grad()
@@ -72,7 +72,7 @@ class Gathers:
         needed_soon = self._find_needed_soon()
         for weight in self._plan.by_module[module]:
             weight.users.discard(module)
-            stays = weight.is_small or weight.sought_until > self._step or weight in needed_soon
+            stays = weight.is_small or weight.taken_until > self._step or weight in needed_soon
             if weight.is_whole and not weight.users and not stays:
                 weight.resize(0)
                 weight.is_whole = False
@@ -90,7 +90,11 @@ class Gathers:
         return needed
 
     def _look_ahead(self, needed: set[Weight]) -> None:
-        """Take as many weights off the queue as are needed now, and gather the next weights."""
+        """Take as many weights off the queue as are needed now, and gather the next weights.
+
+        For example, a layer needs ``a`` and ``b`` of a queue of ``a, b, a, c``. Both are taken off, then ``a``, which is
+        whole, and ``c``, which is gathered.
+        """
         taken: set[Weight] = set()
         while self._queue and len(taken) < len(needed):
             taken.add(self._pop())
@@ -105,7 +109,7 @@ class Gathers:
     def _pop(self) -> Weight:
         """Take the next weight off the queue, and note the last of its needs that was taken."""
         weight, step = self._queue.popleft()
-        weight.sought_until = max(weight.sought_until, step)
+        weight.taken_until = max(weight.taken_until, step)
         return weight
 
     def _gather(self, weights: Sequence[Weight]) -> None:

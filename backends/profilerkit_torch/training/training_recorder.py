@@ -22,9 +22,10 @@ from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
+from ..model.attributes import list_reachable
 from ..trace.layers import EndedCall
 from ..trace.live_bytes import LiveBytes
-from ..trace.operator_facts import OperatorCall, tensors_in
+from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
 from ..trace.recorder import Recorder
 from .node_memory import NodeMemory
@@ -159,9 +160,9 @@ class TrainingRecorder(Recorder):
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Count the backward pass of a layer with a formula as not counted: the formula covers the forward pass."""
         super().end_layer(module, call)
-        has_formula = module_cost(module) is not None and not is_shipped(module)
-        has_graph = any(tensor.requires_grad for tensor in tensors_in(call.output))
-        if has_formula and has_graph and self._is_differentiated() and not self._covered:
+        if module_cost(module) is None or is_shipped(module) or self._covered or not self._is_differentiated():
+            return
+        if any(isinstance(value, torch.Tensor) and value.requires_grad for value in list_reachable((call.output,))):
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
 

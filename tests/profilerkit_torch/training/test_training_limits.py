@@ -46,6 +46,25 @@ def test_a_formula_of_a_module_is_of_its_forward_pass_and_the_step_a_lower_bound
     assert (frozen_ones.missing, frozen_ones.macs) == ((), 1000), "nothing is to be differentiated there"
 
 
+class Found:
+    """What a model returns: no structure of torch's."""
+
+    def __init__(self, out: torch.Tensor) -> None:
+        self.out = out
+
+
+class OpaqueInside(Opaque):
+    def forward(self, x: torch.Tensor) -> Any:
+        return Found(super().forward(x))
+
+
+def test_a_formula_of_a_module_that_returns_an_object_leaves_the_step_a_lower_bound_too() -> None:
+    with scoped_costs():
+        register_module_cost(OpaqueInside, lambda module, inputs, outputs: Cost.of_macs(1000))
+        found = step(Call(lambda self, x: self.opaque(x).out, opaque=OpaqueInside()), ones(N, 4))
+    assert found.missing == ("backward of module::OpaqueInside (1 call)",)
+
+
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_a_formula_of_a_module_in_a_checkpoint_leaves_the_step_a_lower_bound(use_reentrant: bool) -> None:
     """Each call is differentiated once: a reentrant checkpoint goes through the nodes of its second forward pass.
