@@ -107,10 +107,12 @@ class Frames:
             self._frames.append(frame)
         return frame
 
-    def end_backward(self, task: int) -> None:
-        """Take off the frame of a backward pass, if it is under way."""
-        if self._find_backward(task) is not None:
+    def end_backward(self, task: int) -> BackwardFrame | None:
+        """Take off the frame of a backward pass, and return it; None if it is not under way."""
+        frame = self._find_backward(task)
+        if frame is not None:
             self._frames.pop()
+        return frame
 
     def drop_backward(self) -> list[BackwardFrame]:
         """Take off the frames of all backward passes, and return them."""

@@ -109,7 +109,7 @@ class Timeline:
             case Kind.ENDS:
                 self._end_node(number)
             case Kind.OVER:
-                self._frames.end_backward(number)
+                self._end_backward(number)
             case Kind.GRAPH:  # inside of a layer, its nodes are nodes of this layer
                 self.has_second_gradients |= not self._frames.is_inside_call
 
@@ -186,6 +186,11 @@ class Timeline:
         frame.ended = True
         if frame.call is not None:
             frame.call.backward.hooks += 1
+
+    def _end_backward(self, task: int) -> None:
+        frame = self._frames.end_backward(task)
+        if frame is not None and frame.ended:
+            self._moments.drop_elapsed()  # unseen nodes may have taken that time, as of a model that was called before
 
 
 def _is_beside(call: Call | None, last: Call | None) -> bool:

@@ -68,7 +68,15 @@ def test_a_gradient_is_added_for_the_layer_that_owns_the_weight() -> None:
         timeline.advance([(Kind.STARTS, Accumulation(paths), 10 * moment, 1)])
     timeline.advance([(Kind.ENDS, None, 40, 1), (Kind.OVER, None, 41, 1)])
     (run,) = timeline.runs.kept
-    assert seconds(run) == {("", 0): (0, 11), ("b", 0): (0, 30)}
+    assert seconds(run) == {("", 0): (0, 10), ("b", 0): (0, 30)}
+
+
+def test_what_runs_after_the_last_node_of_the_model_is_no_layers() -> None:
+    """Another model that was called before this one goes back after it, in nodes that nobody sees."""
+    timeline = follow_events((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 1, 5))
+    (run,) = timeline.runs.kept
+    timeline.advance([(Kind.STARTS, Node(run.calls[0], 0), 10, 1), (Kind.ENDS, None, 13, 1), (Kind.OVER, None, 99, 1)])
+    assert seconds(run) == {("", 0): (1, 3)}
 
 
 def test_a_gradient_that_is_added_before_any_pass_is_nobodys() -> None:
