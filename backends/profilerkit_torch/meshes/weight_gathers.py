@@ -92,8 +92,8 @@ class Gathers:
     def _look_ahead(self, needed: set[Weight]) -> None:
         """Take as many weights off the queue as are needed now, and gather the next weights.
 
-        For example, a layer needs ``a`` and ``b``, and the queue is ``a, b, a, c``. Both are taken off, then ``a`` again,
-        which is whole, and ``c``, which is gathered.
+        For example, a layer needs ``a`` and ``b``, and the queue is ``a, b, a, c``. Both are taken off, then ``a``,
+        which is whole already, and ``c``, which is gathered.
         """
         taken: set[Weight] = set()
         while self._queue and len(taken) < len(needed):
