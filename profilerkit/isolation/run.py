@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import FailureCode, ModelFailedError
 from ..job import Job
@@ -62,21 +62,54 @@ class _Clock:
         return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
 
 
-class _Due(NamedTuple):
-    """What is done by the clock, and in how many seconds."""
+class _ModelProcess:
+    """The process that runs the model, once the supervisor has said which it is: it can be stopped for a while."""
 
-    seconds: float
-    act: Callable[[], None]
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        self._descriptor: int | None = None
+        self._is_stopped = False
+
+    def begin(self, pid: int) -> None:
+        """Note which process it is."""
+        self.pid, self._descriptor = pid, processes.pidfd(pid)
+
+    def stop(self) -> None:
+        """Stop the process until `go_on`."""
+        if not self._is_stopped and self._descriptor is not None:
+            processes.send_signal(self._descriptor, signal.SIGSTOP)
+            self._is_stopped = True
+
+    def go_on(self) -> None:
+        """Let the process run, if it was stopped."""
+        if self._is_stopped and self._descriptor is not None:
+            processes.send_signal(self._descriptor, signal.SIGCONT)
+            self._is_stopped = False
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended, if that can be known."""
+        return self._descriptor is not None and processes.has_ended(self._descriptor)
+
+    def close(self) -> None:
+        """Close the descriptor: the process is over."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 class IsolatedRun:
     """A process that runs one job: call `pump` until it is ``over``, then read its `result`.
 
-    The process starts when this object is created. ``progress`` has everything that the process has reported. With
-    ``quiet`` the model's output is not shown, and warnings are only kept in ``progress.warned``.
+    The process starts when this object is created. With ``quiet`` the model's output is not shown, and warnings are
+    only kept in ``progress.warned``.
 
     Two sockets lead to it: ``control`` to the supervisor, which says how the process ended, and ``channel`` to the
     process itself, which sends its results.
+
+    Attributes:
+        progress: Everything that the process has reported.
+        over: Whether the process, and all that it has started, have ended.
+        ending: How it ended, as its supervisor says.
     """
 
     def __init__(
@@ -88,23 +121,22 @@ class IsolatedRun:
         self.progress: Progress = Progress(quiet=quiet)
         self.over: bool = False
         self.ending: Ending | None = None
-        #: Why the caller has ended the model's process, and the details.
-        self._code: FailureCode | None = None
-        self._detail = ""
-        #: The model's process, once it is known, which is also the number of its session; and a descriptor of it.
-        self.pid: int | None = None
-        self._pidfd: int | None = None
-        self._stopped = False
-        #: When a process whose channel has closed is ended unless it ends by itself, by `time.monotonic`.
-        self._end_at: float | None = None
-        #: When a supervisor that was told to end is waited for no longer.
-        self._give_up_at: float | None = None
+        #: Why the caller has ended the process, and the details.
+        self._cause: tuple[FailureCode, str] | None = None
+        #: What is done at which time, by `time.monotonic`, unless it has become needless by then.
+        self._deadlines: dict[Callable[[], None], float] = {}
+        self._process = _ModelProcess()
         self._control_reader, self._channel_reader = FrameReader(), FrameReader()
         self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
         self._clock = _Clock()
         self._started = start(start_method, job, limits, tuple(preload))
         self._ends = self._started.ends
         self._clock.run()  # the start of a fork server, which is kept, is not the model's
+
+    @property
+    def pid(self) -> int | None:
+        """The model's process, once it is known, which is also the number of its session."""
+        return self._process.pid
 
     @property
     def seconds(self) -> float:
@@ -131,8 +163,7 @@ class IsolatedRun:
             for _, content in self._control_reader.read(piece):
                 message = decode(content)
                 if "child" in message:
-                    self.pid = int(message["child"])
-                    self._pidfd = processes.pidfd(self.pid)
+                    self._process.begin(int(message["child"]))
                 if "ended" in message:
                     self.ending = Ending(**message["ended"])
         except (ChannelError, TypeError, ValueError):  # the supervisor, which alone has the other end, is broken
@@ -154,7 +185,7 @@ class IsolatedRun:
             return False
         if not piece:
             self._ends.channel.close()
-            self._end_at = time.monotonic() + SECOND_SIGN
+            self._deadlines[self._end_without_channel] = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
     # Sending ----------------------------------------------------------------------------------------------------
@@ -169,18 +200,17 @@ class IsolatedRun:
     def go_on(self) -> None:
         """Let the process run, if it was stopped."""
         self._clock.run()
-        if self._stopped and self._pidfd is not None and not self.over:
-            processes.send_signal(self._pidfd, signal.SIGCONT)
-            self._stopped = False
+        self._process.go_on()
 
     def stop(self) -> None:
         """Stop the process until `go_on`: while another one is measured, its threads must not run."""
         self._clock.pause()
-        if not self._stopped and self._pidfd is not None and not self.over:
-            processes.send_signal(self._pidfd, signal.SIGSTOP)
-            self._stopped = True
+        self._process.stop()
 
     # How it ends ------------------------------------------------------------------------------------------------
+    #
+    # A process ends by itself, or is ended for a cause: then its supervisor is told to end everything (`_end`). In both
+    # cases the supervisor says how it ended and closes its socket, or is given up: then the run is over (`_finish`).
 
     def close(self) -> None:
         """End the process if it still runs, and wait until all of it has ended."""
@@ -188,49 +218,50 @@ class IsolatedRun:
             self._end()
             pump([self], lambda: self.over)
 
-    def _end_for(self, code: FailureCode, detail: str = "") -> None:
-        """End the process, and record the reason."""
-        if self._code is None and self.ending is None:
-            self._code, self._detail = code, detail
-        self._end(dump=code is FailureCode.TIMEOUT)
-
-    def _end(self, dump: bool = False) -> None:
-        if self._give_up_at is None:
-            self._give_up_at = time.monotonic() + PATIENCE
-            self._started.send(end=True, dump=dump)
-
-    def _find_next_due(self) -> _Due | None:
-        """Return what is done next by the clock; None if that may be nothing."""
-        now = time.monotonic()
-        if self._give_up_at is not None:
-            return _Due(self._give_up_at - now, self._finish)
-        due = []
-        if self._end_at is not None:
-            due.append(_Due(self._end_at - now, self._end_without_channel))
-        if self.limits.timeout is not None and self._clock.runs:
-            due.append(_Due(self.limits.timeout - self._clock.seconds, self._end_late))
-        return min(due, key=lambda one: one.seconds, default=None)
-
     def seconds_left(self) -> float | None:
         """Return the seconds until `on_time` has work to do; None if that may be never."""
-        due = self._find_next_due()
-        return None if due is None else max(0.0, due.seconds)
+        left = min(self._list_seconds_left().values(), default=None)
+        return None if left is None else max(0.0, left)
 
     def on_time(self) -> None:
-        """End a process that reached its time limit; finish without its supervisor if that does not end."""
-        due = None if self.over else self._find_next_due()
-        if due is not None and due.seconds <= 0:
-            due.act()
+        """Do what is due by now: end a process at its time limit, or finish without its supervisor."""
+        left = {} if self.over else self._list_seconds_left()
+        act = min(left, key=left.__getitem__, default=None)
+        if act is not None and left[act] <= 0:
+            self._deadlines.pop(act, None)
+            act()
 
-    def _end_without_channel(self) -> None:
-        """End a process that goes on although its channel is closed; of one that ended, the supervisor will say how."""
-        self._end_at = None
-        if self._pidfd is None or not processes.has_ended(self._pidfd):
-            self._end_for(FailureCode.CHANNEL, "it was closed")
+    def _list_seconds_left(self) -> dict[Callable[[], None], float]:
+        """Return what is done by the clock, each with the seconds until then."""
+        now = time.monotonic()
+        left = {act: deadline - now for act, deadline in self._deadlines.items()}
+        if self.limits.timeout is not None and self._clock.runs and not self._is_told_to_end():
+            left[self._end_late] = self.limits.timeout - self._clock.seconds
+        return left
 
     def _end_late(self) -> None:
         self.go_on()  # so that it can say where it is
         self._end_for(FailureCode.TIMEOUT)
+
+    def _end_without_channel(self) -> None:
+        """End a process that goes on although its channel is closed; of one that ended, the supervisor will say how."""
+        if not self._process.has_ended():
+            self._end_for(FailureCode.CHANNEL, "it was closed")
+
+    def _end_for(self, code: FailureCode, detail: str = "") -> None:
+        """End the process, and record the cause."""
+        if self._cause is None and self.ending is None:
+            self._cause = (code, detail)
+        self._end(dump=code is FailureCode.TIMEOUT)
+
+    def _end(self, dump: bool = False) -> None:
+        """Tell the supervisor to end everything, once; it is waited for no longer than `PATIENCE`."""
+        if not self._is_told_to_end():
+            self._deadlines = {self._finish: time.monotonic() + PATIENCE}
+            self._started.send(end=True, dump=dump)
+
+    def _is_told_to_end(self) -> bool:
+        return self._finish in self._deadlines
 
     def _finish(self) -> None:
         """Record that the process is over, after the rest of its output was read."""
@@ -239,13 +270,11 @@ class IsolatedRun:
         self._read_the_rest()
         self.over = True
         if self.ending is None:
-            self._code = self._code or FailureCode.LOST
+            self._cause = self._cause or (FailureCode.LOST, "")
             started = self._started
             processes.end_tree(lambda: processes.find_marked(started.marker, self.pid, started.their_channel))
         self._started.close()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
+        self._process.close()
 
     def _read_the_rest(self) -> None:
         """Read the arrived bytes, to the end of the output and the latest report."""
@@ -258,7 +287,7 @@ class IsolatedRun:
         try:
             self.progress.read_report()
         except ChannelError as error:
-            self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
+            self._cause = (self._cause[0] if self._cause else FailureCode.CHANNEL, str(error))
 
     # The result -------------------------------------------------------------------------------------------------
 
@@ -298,11 +327,12 @@ class IsolatedRun:
 
     def _find_reason(self) -> Reason:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
+        code, detail = self._cause or (None, "")
         return find_reason(
             self.ending,
             self.limits,
-            code=self._code,
-            detail=self._detail,
+            code=code,
+            detail=detail,
             stage=self.progress.stage,
             doing=self.progress.doing,
             stderr=stderr,

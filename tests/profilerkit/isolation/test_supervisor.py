@@ -379,14 +379,14 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
     isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
     try:
         waiting.pump([isolated_run], lambda: isolated_run.pid is not None)
-        descriptor = isolated_run._pidfd
+        descriptor = isolated_run._process._descriptor
         assert descriptor is not None
         [supervisor] = re.findall(r"PPid:\s+(\d+)", Path(f"/proc/{isolated_run.pid}/status").read_text())
         os.kill(int(supervisor), signal.SIGSTOP)
         go.touch()
         assert select.select([descriptor], [], [], 60)[0], "the model has not left"
         channel = isolated_run._ends.channel
-        waiting.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._end_at is None)
+        waiting.pump([isolated_run], lambda: channel.fileno() < 0 and not isolated_run._deadlines)
         os.kill(int(supervisor), signal.SIGCONT)
         waiting.pump([isolated_run], lambda: isolated_run.over)
         assert isolated_run.failure is FailureCode.EXIT
