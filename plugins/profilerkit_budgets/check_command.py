@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
+from profilerkit.cli.completions import complete_models
 from profilerkit.cli.loading import is_saved, load_report
 from profilerkit.cli.measuring import Request, measure_specs, profile_spec
-from profilerkit.cli.option_values import complete_models
 from profilerkit.cli.options import (
     TypedOption,
     choose_form,

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from .completions import complete_models
 from .measuring import Request, compare_specs, end_with_failures
-from .option_values import complete_models
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 

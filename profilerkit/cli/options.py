@@ -11,6 +11,7 @@ import click
 from ..arguments.checks import DEPTH, TOP
 from ..backend import RUN_CHECKS
 from ..times.sampling import SAMPLING_CHECKS
+from .completions import complete_forms, complete_metrics
 from .option_values import (
     TIMEOUT,
     check_batch_sizes,
@@ -18,10 +19,8 @@ from .option_values import (
     check_memory,
     check_optimizer,
     check_outputs,
-    complete_forms,
-    complete_metrics,
+    check_shapes,
     make_callback,
-    parse_shapes,
     require_writable,
     split_names,
 )
@@ -88,7 +87,7 @@ input_options: CommandDecorator = _combine(
         "--input-shape",
         multiple=True,
         metavar="SHAPE",
-        callback=parse_shapes,
+        callback=make_callback(check_shapes),
         help="Shape of one sample: 3,224,224, 128:int64 or ids=128:int64; repeat it for several inputs.",
     ),
     _make_shared(

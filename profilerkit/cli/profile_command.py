@@ -9,8 +9,8 @@ import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
 from ..hooks.commands import load_options, read_arguments, use_options
+from .completions import complete_devices, complete_models
 from .measuring import Request, end_with_failures, profile_spec
-from .option_values import complete_devices, complete_models
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..arguments.names import argument_hint, foreign_hint
 from ..count_text import list_some
-from ..errors import ArgumentError, ArgumentWarning, nearest
+from ..errors import ArgumentError, ArgumentWarning
 from ..process.user_lines import find_stack_level
-from .function import PROVIDED, RESERVED, Need, ProfilerFunction
+from .function import RESERVED, Need, ProfilerFunction
 from .registry import Registry
 from .status import Metric
 
@@ -157,11 +157,11 @@ def _leave_out_unused(
     for name in sorted(unused):
         requests_nothing = name in requesting and arguments[name] is False
         if not requests_nothing and not isinstance(request.arguments[name], Preference):
-            _refuse_or_warn(_explain_unused(name, registries, reaching), request.strict)
+            _refuse_or_warn(_explain_unused(name, registries), request.strict)
     return {name: value for name, value in arguments.items() if name not in unused}
 
 
-def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collection[str]) -> str:
+def _explain_unused(name: str, registries: Sequence[Registry]) -> str:
     """Return the message on an argument that only functions take which are not requested."""
     takers = {
         binding.key.NAME
@@ -170,14 +170,8 @@ def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collect
         if isinstance(binding.key, Metric) and name in registry.list_reaching_arguments([binding.key.NAME])
     }
     in_tables = {key for registry in registries for key in registry.names()}
-    shown = list_some(sorted(takers, key=lambda key: (key not in in_tables, key)), _NAMED)
-    computed = {option for option in reaching if any(option in registry for registry in registries)}
-    meant = nearest(name, {*reaching} - computed - {*PROVIDED})  # what a caller can give
-    guess = "" if meant is None else f"; did you mean {meant!r}?"
-    return (
-        f"nothing that is requested takes an argument {name!r}, only {shown}; leave it out, or request one of "
-        f"these{guess}"
-    )
+    shown = list_some([*sorted(takers & in_tables), *sorted(takers - in_tables)], _NAMED)
+    return f"nothing that is requested takes an argument {name!r}, only {shown}; leave it out, or request one of these"
 
 
 # Status keys ----------------------------------------------------------------------------------------------------------
@@ -221,16 +215,16 @@ def _select_static_keys(registry: Registry, request: KeyRequest, arguments: Mapp
     """
     named = {registry[name].key.NAME for name in request.names or ()}
     requested = select_keys(registry, request.names, arguments)
-    running = [name for name in requested if registry.find_need(name) is Need.RUN]
-    refused = [name for name in running if name in named]
-    if refused:
-        raise ArgumentError(
-            f"static=True runs nothing, and {', '.join(refused)} needs the model to run; leave out one of both"
-            f"{_explain_assumption(registry, refused)}"
-        )
     # a key that is named need not be a metric
     shown = [name for name in requested if name in named or isinstance(registry[name].key, Metric)]
-    assumption = _explain_assumption(registry, [name for name in shown if name in running])
+    running = [name for name in shown if registry.find_need(name) is Need.RUN]
+    assumption = _explain_assumption(registry, running)
+    refused = [name for name in running if name in named]
+    if refused:
+        keys = ", ".join(refused)
+        raise ArgumentError(
+            f"static=True runs nothing, and {keys} needs the model to run; leave out one of both{assumption}"
+        )
     if assumption:
         _refuse_or_warn(f"static=True leaves out what may run the model{assumption}", request.strict)
     return [name for name in shown if name not in running]
@@ -238,8 +232,8 @@ def _select_static_keys(registry: Registry, request: KeyRequest, arguments: Mapp
 
 def _explain_assumption(registry: Registry, names: Iterable[str]) -> str:
     """Say which of the functions of these keys are taken to run the model only because they can; "" if none is."""
-    bindings = {name: registry[name] for name in names}
-    assumed = [name for name, bound in bindings.items() if bound.function.NEED is None and bound.contract.handles_model]
+    bindings = [registry[name] for name in names]
+    assumed = [bound.key.NAME for bound in bindings if bound.function.NEED is None and bound.contract.handles_model]
     if not assumed:
         return ""
     return (

@@ -23,7 +23,7 @@ _PUTS_BACK = "the rest is put back before it is raised"
 _ALLOWED = {
     "plugins/profilerkit_audits/listing.py ask_loader": _SAID,
     "plugins/profilerkit_audits/engine.py": _KEPT,
-    "profilerkit/cli/option_values.py": "the completion of a shell shows nothing then",
+    "profilerkit/cli/completions.py": "the completion of a shell shows nothing then",
     "profilerkit/cli/examining.py": _SAID,
     "profilerkit/isolation/child.py": _ENDS,
     "profilerkit/isolation/forkserver.py": _ENDS,

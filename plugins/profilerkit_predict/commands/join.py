@@ -10,7 +10,7 @@ import click
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import NOT_KEPT, USAGE, fail
 from profilerkit.cli.loading import load_job
-from profilerkit.cli.option_values import make_callback, parse_shapes, require_suffix
+from profilerkit.cli.option_values import check_shapes, make_callback, require_suffix
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
 from profilerkit.count_text import format_count
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--input-shape",
     multiple=True,
     metavar="SHAPE",
-    callback=parse_shapes,
+    callback=make_callback(check_shapes),
     help="Shape of one sample: 3,224,224, 128:int64 or ids=128:int64; repeat it for several inputs.",
 )
 @click.option("--batch-size", type=click.IntRange(min=1), help="Samples in one pass of the profile.")

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from profilerkit.cli import USAGE, emit, fail
-from profilerkit.cli.option_values import complete_devices, complete_models, make_callback, parse_shapes
+from profilerkit.cli.completions import complete_devices, complete_models
+from profilerkit.cli.option_values import check_shapes, make_callback
 from profilerkit.cli.options import TypedOption
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
 from profilerkit.process.files import write_text
@@ -67,7 +68,7 @@ _OF_TIMELINE = ("on", "rank", "network", "ranks_per_node")
     "--input-shape",
     multiple=True,
     metavar="SHAPE",
-    callback=parse_shapes,
+    callback=make_callback(check_shapes),
     help="Shape of one sample of a rank: 128,1024.",
 )
 @click.option("--batch-size", type=click.IntRange(min=1), help="Samples of a rank. Default: 1.")

@@ -195,7 +195,7 @@ def test_what_plugins_print_when_they_are_imported_is_no_result(
 
 def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: Any) -> None:
     from profilerkit import Metric
-    from profilerkit.cli import option_values
+    from profilerkit.cli import completions
     from profilerkit.hooks import offers as plugins
     from profilerkit.hooks import renderers
 
@@ -203,8 +203,8 @@ def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: A
     monkeypatch.setattr(plugins, "list_status_keys", lambda: (sys.stdout.write("plugin\n"), [offer])[1])
     monkeypatch.setattr(renderers, "list_forms", lambda: (sys.stdout.write("plugin\n"), ["json"])[1])
     completing: Any = (None, None, "")
-    assert option_values.complete_metrics(*completing) == ["macs"]
-    assert option_values.complete_forms(*completing) == ["json"]
+    assert completions.complete_metrics(*completing) == ["macs"]
+    assert completions.complete_forms(*completing) == ["json"]
     assert capsys.readouterr() == ("", "plugin\nplugin\n")
 
 
