@@ -41,11 +41,9 @@ class ExportedModule:
         self._are_parameters = {name: role == _PARAMETER for _, role, name in tensors}
         names = {constant.name for constant in constants}
         missing = {argument for argument, role, name in tensors if role == _PARAMETER and name not in names}
-        for node in model.graph.node if missing else ():
-            missing -= _list_torch_parameters(node)
-        #: Whether a parameter is no constant of the file, and no operator of torch reads it whose nodes are in the
-        #: graph: then an operator that moves its elements may have given it a name in the file.
-        self._has_moved_parameter = bool(missing)
+        #: Whether a parameter has another name in the file: an operator of torch that moves elements, and has no node
+        #: in the graph, has given it one.
+        self._has_moved_parameter = not missing <= _list_parameters_of_nodes(model)
 
     def is_parameter(self, constant: Constant) -> bool | None:
         """Return whether a floating-point constant is a parameter of the module; None if the exporter does not tell."""
@@ -59,8 +57,14 @@ class ExportedModule:
             return False
         if _COMPUTED.fullmatch(name):
             return True
-        is_result = bool(self._are_parameters) and name.isidentifier()  # of an operator: "sin", "zeros_1"
-        return is_result and not (self._has_moved_parameter and _MOVED.fullmatch(name))
+        if self._has_moved_parameter and _MOVED.fullmatch(name):
+            return False
+        return bool(self._are_parameters) and name.isidentifier()  # the name of an operator: "sin", "zeros_1"
+
+
+def _list_parameters_of_nodes(model: ModelProto) -> set[str]:
+    """Return the parameters that operators of torch read whose nodes are in the graph."""
+    return {parameter for node in model.graph.node for parameter in _list_torch_parameters(node)}
 
 
 def _list_torch_parameters(node: NodeProto) -> set[str]:
