@@ -18,7 +18,7 @@ from profilerkit.backend_kit.graph_work import Executed
 from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
 from .loops import stack_turns, walk_loop
-from .values import TurnNumber, TurnPart, Value
+from .values import MadeConstant, Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS"]
@@ -65,10 +65,10 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     state_count = len(visit.inputs) - slice_count
     states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
     walk.hold_reads(visit)
-    slices, length = _slice_all(walk, sequences, attributes)
-    first_states = [value and value.without_array() for value in states]
+    slices, length = _slice_all(walk, visit, sequences, attributes)
+    first_states = [value and value.carry() for value in states]
     body = walk.walk_body(visit, graph, [*first_states, *slices], 1 if length is None else length)
-    results = body.outputs[state_count:]
+    last_states, results = body.outputs[:state_count], body.outputs[state_count:]
     stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
     stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
     if length == 0:
@@ -78,40 +78,31 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     missing = "Scan of an unknown length" if length is None else ""
     # The scan itself reads the results of its last turn, and makes the stacked values of all.
     walk.work.append(Executed("Scan", walk.node, body.outputs, stacked, visit.times, missing=missing))
-    return [*(value.leave_turn() for value in body.outputs[:state_count]), *stacked]
+    return [*last_states, *stacked]
 
 
 def _slice_all(
-    walk: Walk, sequences: Sequence[Value | None], attributes: Mapping[str, Any]
+    walk: Walk, visit: Visit, sequences: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> tuple[list[Value | None], int | None]:
-    """Return the slice of each sequence that a turn gets, and the number of slices; None if no shape is known."""
-    axes = attributes.get("scan_input_axes", [0] * len(sequences))
-    are_reversed = attributes.get("scan_input_directions", [0] * len(sequences))
-    sliced = [(value, axis) for value, axis in zip(sequences, axes, strict=False) if value is not None]
-    length = next((value.shape[axis] for value, axis in sliced if value.shape is not None), None)
-    number = None if length is None else TurnNumber(next(walk.numbers), length)
-    slices = [
-        value and _slice(walk, value, axis, number, bool(is_reversed))
-        for value, axis, is_reversed in zip(sequences, axes, are_reversed, strict=False)
-    ]
-    return slices, length
+    """Return the slice of each sequence that a turn gets, and the number of slices; None if no shape is known.
 
-
-def _slice(walk: Walk, value: Value, axis: int, number: TurnNumber | None, is_reversed: bool) -> Value:
-    """Return the part of a value that each turn gets: the same buffer, without one of the dimensions.
-
-    ``number`` is the number of the turn, if it is known how many there are.
+    A slice is in the buffer of its sequence, and has all of its dimensions but one.
     """
-    sizes = None if value.shape is None else list(value.shape)
-    if sizes is not None:
-        del sizes[axis]
-    kind = tensor_type(value.element, sizes)
-    if number is None or not value.is_stored:
-        return Value(value.number, kind)
-    part = Value(next(walk.numbers), kind, is_stored=True)
-    index = number._replace(first=number.turns - 1, step=-1) if is_reversed else number
-    walk.origins[part.number] = TurnPart(value, axis, index)
-    return part
+    slices, length = list[Value | None](), None
+    for value, axis in zip(sequences, attributes.get("scan_input_axes", [0] * len(sequences)), strict=False):
+        if value is None:
+            slices.append(None)
+            continue
+        sizes = None if value.shape is None else list(value.shape)
+        if sizes is not None:
+            size = sizes.pop(axis)
+            length = size if length is None else length
+        part = Value(value.number, tensor_type(value.element, sizes))
+        if value.is_stored:
+            part = Value(next(walk.numbers), part.type, is_stored=True)
+            walk.origins[part.number] = MadeConstant(visit.node, 0, [value], walk.declared.opsets)
+        slices.append(part)
+    return slices, length
 
 
 #: The function that goes over each operator with graphs inside.

@@ -7,7 +7,7 @@ its limit if it may stop before. If the number of turns is not known, one is cou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +18,9 @@ from profilerkit.backend_kit.graph_work import Body, Executed, Work
 from profilerkit.backend_kit.loop_turns import Turns
 
 from ..model.nodes import name_node
-from ..model.types import tensor_type
-from .turns import count_turns, find_count
-from .values import TurnNumber, Value
+from ..model.types import common_type, tensor_type
+from .turns import count_turns
+from .values import Value
 from .walk import Visit, Walk
 
 __all__ = ["stack_turns", "walk_loop"]
@@ -121,21 +121,21 @@ class _Loop:
         The sizes of the first turn are tried first. If a turn returns a value of another size, that size is unknown,
         and the body is walked again, until it returns the sizes that it gets.
         """
-        number, condition = self._make_own_values(turns)
-        carried = [begin and begin.without_array() for begin in self.begins]
+        number, condition = self._make_own_values()
+        carried = [begin and begin.carry() for begin in self.begins]
         while True:
-            counted = [self._mark_count(index, value, number) for index, value in enumerate(carried)]
-            body = self.walk.walk_body(self.visit, self.graph, [number, condition, *counted], turns.number_to_count)
+            body = self.walk.walk_body(self.visit, self.graph, [number, condition, *carried], turns.number_to_count)
             goes_on, *outputs = body.outputs
             handed_on, stacked = outputs[: len(carried)], outputs[len(carried) :]
             common = [
-                before and before.merge(after).without_array() for before, after in zip(carried, handed_on, strict=True)
+                before and replace(before, type=common_type(before.type, after.type))
+                for before, after in zip(carried, handed_on, strict=True)
             ]
             if _list_types(common) == _list_types(carried):
                 return _AnyTurn(body.work, goes_on, handed_on, stacked)
             carried = common
 
-    def _make_own_values(self, turns: Turns) -> tuple[Value, Value]:
+    def _make_own_values(self) -> tuple[Value, Value]:
         """Return the number of a turn and its condition, which the loop itself makes for its body; note that it does.
 
         A loop is noted as two operators: this one before its body, because these two values are alive while the body
@@ -144,23 +144,9 @@ class _Loop:
         # A turn begins only while the condition holds, so inside the body it is true. Without one nothing is known.
         true = None if self.condition is None else np.asarray(True)
         condition = Value(next(self.walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
-        number = Value(next(self.walk.numbers), tensor_type(TensorProto.INT64, ()), is_stored=turns.exact is not None)
-        if turns.exact is not None:
-            self.walk.origins[number.number] = TurnNumber(number.number, turns.exact)
+        number = Value(next(self.walk.numbers), tensor_type(TensorProto.INT64, ()), is_stored=True)
         self.walk.work.append(Executed("Loop", self.walk.node, (), (number, condition), self.visit.times))
         return number, condition
-
-    def _mark_count(self, index: int, carried: Value | None, number: Value) -> Value | None:
-        """Return a carried value; one that counts is stored, as the number of the turn is."""
-        turn = self.walk.origins.get(number.number)
-        if carried is None or not isinstance(turn, TurnNumber):
-            return carried
-        count = find_count(self.graph, index, self.begins[index], self.visit.values, turn)
-        if count is None:
-            return carried
-        value = Value(next(self.walk.numbers), carried.type, is_stored=True)
-        self.walk.origins[value.number] = count
-        return value
 
     def count_work(self, turns: Turns, turn: _AnyTurn) -> Work:
         """Return the work of the body, or a choice of that or none if the loop may stop early or not run."""
@@ -180,7 +166,7 @@ def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
 def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
     """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
     if before is None or turns.least > 0:
-        return after.leave_turn()
+        return after
     if turns.exact == 0:
         return before
     return after.merge(before)

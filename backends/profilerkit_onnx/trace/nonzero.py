@@ -2,8 +2,8 @@
 
 The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
 that is computed only from tensors of the file, in the form in which it reaches the operator: masked, cast or
-dequantized. If the turns of a loop slice a weight, or look it up, each turn counts by its own part. Integers are zero
-if they are equal to their zero point.
+dequantized. Integers are zero if they are equal to their zero point. If the turn of a loop selects a weight, the
+nonzero work is not known.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _find_axis(visit: Visit, factor: _Factor) -> int:
 
 
 class _Elements(NamedTuple):
-    """How many elements of a weight are not zero, and how many it has; of a part of it in each turn, of all parts."""
+    """How many elements of a weight are not zero, and how many it has."""
 
     nonzero: int
     total: int
@@ -199,15 +199,11 @@ class _WeightCounter:
         sparse = self._stored.read_sparse(weight)
         if zero_point is None and sparse is not None:  # not written out, as it may be large
             return _Elements(count_nonzero(self._read(sparse.values)), math.prod(sparse.dims))
-        points = None if zero_point is None else next(self._stored.compute(zero_point))
-        nonzero = total = 0
-        for array in self._stored.compute(weight):
-            total += array.size
-            if points is None:
-                nonzero += count_nonzero(array)
-            else:
-                nonzero += int((array != _place_along(points, array.ndim, axis)).sum())
-        return _Elements(nonzero, total)
+        array = self._stored.compute(weight)
+        if zero_point is None:
+            return _Elements(count_nonzero(array), array.size)
+        points = _place_along(self._stored.compute(zero_point), array.ndim, axis)
+        return _Elements(int((array != points).sum()), array.size)
 
 
 def _explain(error: Exception, weight: Value) -> Exception:

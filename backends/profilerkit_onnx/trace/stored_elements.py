@@ -1,22 +1,21 @@
-"""The elements of stored values, read from the file or computed from constants in it, for each turn of a loop."""
+"""The elements of stored values, read from the file or computed from constants in it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from itertools import product
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, SparseTensorProto, TensorProto, helper
+from onnx import NodeProto, SparseTensorProto, TensorProto
 
 from profilerkit import NotOfferedError
 
 from ..model.constants import read_constant
 from ..model.nodes import name_node, name_operator
 from .folding import evaluate
-from .values import Array, MadeConstant, Origin, TurnNumber, TurnPart, Value
+from .values import Array, MadeConstant, Origin, Value
 
 __all__ = ["Read", "StoredElements"]
 
@@ -26,8 +25,6 @@ Read = Callable[[TensorProto], Any]
 _FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
 #: The most elements of a sparse tensor that is written out to compute with it.
 _MOST_WRITTEN_OUT = 1 << 28
-#: The most turns of loops for each of which a value is computed, which takes some seconds.
-_MOST_TURNS = 10_000
 
 
 class StoredElements:
@@ -58,23 +55,19 @@ class StoredElements:
                 waiting += _list_sources(origin)
         return False
 
-    def compute(self, value: Value) -> Iterator[Array]:
-        """Yield the elements of a stored value; if they follow from the turns of loops, the elements in each turn.
+    def compute(self, value: Value) -> Array:
+        """Return the elements of a stored value.
 
-        Each constant is computed once.
+        Raises `NotOfferedError` if they follow from the turn of a loop, and if onnx's reference cannot compute them.
         """
-        needed = self._list_needed(value)
-        turns = self._find_turns(needed)
-        constants: dict[int, Array] = {}
-        for numbers in product(*map(range, turns.values())):
-            turn_of_loop = dict(zip(turns, numbers, strict=True))
-            arrays = dict(constants)
-            for source in needed:
-                if source.number not in arrays:
-                    arrays[source.number] = self._make(source, arrays, turn_of_loop)
-                if source.constant:
-                    constants[source.number] = arrays[source.number]
-            yield arrays[value.number]
+        if not value.constant:
+            raise NotOfferedError(
+                "a weight is another one in each turn of a loop: which of its elements are zero is not known"
+            )
+        arrays: dict[int, Array] = {}
+        for source in self._list_needed(value):
+            arrays[source.number] = self._make(source, arrays)
+        return arrays[value.number]
 
     def read_sparse(self, value: Value) -> SparseTensorProto | None:
         """Return the sparse tensor of the file that a value is; None for any other value."""
@@ -98,23 +91,7 @@ class StoredElements:
                 needed[waiting.pop().number] = last
         return list(needed.values())
 
-    def _find_turns(self, values: list[Value]) -> dict[int, int]:
-        """Return how often each loop runs whose turns decide these values; raise `NotOfferedError` for many turns."""
-        turns: dict[int, int] = {}
-        for value in values:
-            origin = self._origins.get(value.number)
-            number = origin.number if isinstance(origin, TurnPart) else origin
-            if isinstance(number, TurnNumber):
-                turns[number.loop] = number.turns
-        number_of_turns = math.prod(turns.values())
-        if number_of_turns > _MOST_TURNS:
-            raise NotOfferedError(
-                f"a weight may be another one in each of {number_of_turns:,} turns of loops, too many to look at: "
-                "which of its elements are zero is not known"
-            )
-        return turns
-
-    def _make(self, value: Value, arrays: Mapping[int, Array], turn_of_loop: Mapping[int, int]) -> Array:
+    def _make(self, value: Value, arrays: Mapping[int, Array]) -> Array:
         """Return the elements of a value; ``arrays`` has the elements of the values that it is computed from."""
         if value.array is not None:
             return value.array
@@ -129,11 +106,6 @@ class StoredElements:
                 return self._write_out(sparse)
             case MadeConstant() as made:
                 return _compute_output(made, arrays)
-            case TurnPart(whole, axis, number):
-                return np.asarray(arrays[whole.number].take(number.at(turn_of_loop[number.loop]), axis))
-            case TurnNumber() as number:
-                dtype = helper.tensor_dtype_to_np_dtype(value.element)
-                return np.full(value.shape or (), number.at(turn_of_loop[number.loop]), dtype)
         raise NotOfferedError("where the elements of a weight come from is not known")
 
     def _write_out(self, sparse: SparseTensorProto) -> Array:
@@ -154,8 +126,6 @@ class StoredElements:
 
 def _list_sources(origin: Origin | None) -> list[Value]:
     """Return the stored values that a stored value is computed from."""
-    if isinstance(origin, TurnPart):
-        return [origin.whole]
     return [source for source in origin.inputs if source is not None] if isinstance(origin, MadeConstant) else []
 
 

@@ -1,4 +1,4 @@
-"""``while i < n`` as converters write it: how often the ``Loop`` runs, and the carried values that count its turns."""
+"""``while i < n`` as converters write it: how often the ``Loop`` runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from .folding import is_repeatable, make_evaluator, read_array
-from .values import Array, TurnNumber, Value, Values
+from .folding import is_repeatable, make_evaluator
+from .values import Array, Value
 
-__all__ = ["CountedTurns", "count_turns", "find_count"]
+__all__ = ["CountedTurns", "count_turns"]
 
 #: The most turns that are gone through; each computes the condition alone.
 _MOST = 1000
@@ -130,48 +130,3 @@ def _run_turns(
         if not np.all(goes_on):
             return number + 1
     return most if most == limit else None
-
-
-# Carried values that count --------------------------------------------------------------------------------------------
-
-
-def find_count(
-    graph: GraphProto, index: int, begin: Value | None, around: Values, turn: TurnNumber
-) -> TurnNumber | None:
-    """Return how a carried value of a body counts; None if it does anything else than adding a constant.
-
-    Args:
-        graph: The body.
-        index: The index of the value among the carried ones.
-        begin: The value in the first turn.
-        around: The values around the loop.
-        turn: The number of the turn.
-    """
-    formal, result = graph.input[2 + index].name, graph.output[1 + index].name  # behind number and condition
-    first = None if begin is None else _read_integer(begin.array)
-    adding = next((node for node in graph.node if result in node.output), None)
-    if first is None or adding is None or formal not in adding.input or len(adding.input) != 2:
-        return None
-    constants = [name for name in adding.input if name != formal] or [formal]
-    step = _read_integer(_read_constant(graph, constants[0], around))
-    if step is None:
-        return None
-    if adding.op_type == "Sub" and adding.input[0] == formal:
-        return turn._replace(first=first, step=-step)
-    return turn._replace(first=first, step=step) if adding.op_type == "Add" else None
-
-
-def _read_constant(graph: GraphProto, name: str, around: Values) -> Array | None:
-    """Return the elements of a constant of a body, or of a value around it, by its name; None if they are not known."""
-    nodes = [node for node in graph.node if node.op_type == "Constant" and name in node.output]
-    tensors = [entry.t for node in nodes for entry in node.attribute if entry.HasField("t")]
-    tensors += [tensor for tensor in graph.initializer if tensor.name == name]
-    if tensors:
-        return read_array(tensors[0])
-    return around[name].array if name in around else None
-
-
-def _read_integer(array: Array | None) -> int | None:
-    """Return the only element of an array of integers; None for any other array."""
-    is_integer = array is not None and array.size == 1 and array.dtype.kind in "iu"
-    return int(array.item()) if array is not None and is_integer else None

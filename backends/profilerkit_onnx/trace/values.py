@@ -15,7 +15,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
-__all__ = ["Array", "MadeConstant", "Origin", "TurnNumber", "TurnPart", "Value", "Values", "find_value"]
+__all__ = ["Array", "MadeConstant", "Origin", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,8 @@ class Value:
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, if they are known before the model runs and are few.
         from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
-        is_stored: Whether its elements follow from the file alone, or from the file and the numbers of loops' turns.
+        is_stored: Whether its elements follow from the file alone or, if it is no constant, from the file and the turn
+            of a loop.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
         info: Shape and dtype for reports, with -1 for an unknown size.
         shape: Its shape; None if a size is not known before the model runs.
@@ -71,13 +72,12 @@ class Value:
             from_inputs=self.from_inputs or other.from_inputs,
         )
 
-    def without_array(self) -> Value:
-        """Return the same value with unknown elements: a value that a loop carries from one turn to the next."""
-        return Value(self.number, self.type)
+    def carry(self) -> Value:
+        """Return the same value as a loop carries it from one turn to the next: with unknown elements.
 
-    def leave_turn(self) -> Value:
-        """Return the value as the last turn of a loop leaves it: elements that follow from turns are not known then."""
-        return Value(self.number, self.type) if self.is_stored and not self.constant else self
+        An integer that begins as a stored one may count the turns.
+        """
+        return Value(self.number, self.type, is_stored=self.is_stored and self.info.dtype.startswith("int"))
 
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide its origin."""
@@ -92,40 +92,6 @@ class Value:
     def is_true(self) -> bool:
         """Whether its elements are known, and all of them true."""
         return self.array is not None and bool(self.array.all())
-
-
-class TurnNumber(NamedTuple):
-    """The number of a loop's turn, or a number that grows by the same amount with each turn.
-
-    Attributes:
-        loop: The number of the loop, which no other loop of the model has.
-        turns: How often the loop runs.
-        first: The number in the first turn.
-        step: How much it grows with each turn.
-    """
-
-    loop: int
-    turns: int
-    first: int = 0
-    step: int = 1
-
-    def at(self, turn: int) -> int:
-        """Return the number in a turn."""
-        return self.first + self.step * turn
-
-
-class TurnPart(NamedTuple):
-    """The part of a stored value that one turn of a loop gets.
-
-    Attributes:
-        whole: The stored value.
-        axis: The dimension along which it is cut, into as many parts as the loop has turns.
-        number: The index of the part.
-    """
-
-    whole: Value
-    axis: int
-    number: TurnNumber
 
 
 class MadeConstant(NamedTuple):
@@ -144,8 +110,8 @@ class MadeConstant(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: The origin of the elements of a stored value: the file, the turns of a loop, or other stored values.
-Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant | TurnNumber | TurnPart
+#: The origin of the elements of a stored value: the file, or other stored values.
+Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]
 

@@ -266,149 +266,67 @@ def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
     assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 2 * 2
 
 
-#: Of a stack of three matrices, (2, 3) each, 6 elements are zero; a mask takes away one more of each, 2 not zero yet.
-STACK = with_zeros(0, 3, 2, 3)
-STACK[[0, 0, 1, 1, 2, 2], [0, 1, 1, 0, 0, 1], [0, 0, 1, 2, 0, 2]] = 0
-MASK = np.array([[1, 1, 1], [0, 1, 1]], F)
-#: The nodes in front of the product in each turn, the stack, the axis along which it is cut, and the elements left.
-TURNS: dict[str, tuple[list[Any], Any, int, int]] = {
-    "as it is": ([node("Identity", "part", outputs="h")], STACK, 0, 12),
-    "along the last axis": ([node("Identity", "part", outputs="h")], np.moveaxis(STACK, 0, 2).copy(), -1, 12),
-    "turned": ([node("Transpose", "part", outputs="h")], STACK.swapaxes(1, 2).copy(), 0, 12),
-    "masked": ([node("Mul", "part mask", outputs="h")], STACK, 0, 10),
-}
-
-
-@pytest.mark.parametrize("case", TURNS)
-def test_each_turn_of_a_scan_counts_with_its_own_part_of_a_weight(case: str) -> None:
-    """In each of 3 turns 4 rows meet the elements that are not zero."""
-    before, stack, axis, left = TURNS[case]
-    product, carried = node("MatMul", "state h", outputs="out"), node("Identity", "state", outputs="next")
-    body = make_graph([*before, product, carried], ["state", "part"], ["next", "out"], {"mask": MASK})
-    scan = node("Scan", "x w", outputs="last y", body=body, num_scan_inputs=1, scan_input_axes=[axis])
-    assert count_macs(scan, {"x": np.ones((4, 2), F)}, {"w": stack}, ("last", "y")) == 4 * left
-
-
-#: Three matrices of 4 x 3, of which 12 - 1, 12 - 9 and 0 elements are left.
-MATRICES = np.stack([with_zeros(1, 4, 3), with_zeros(9, 4, 3), np.zeros((4, 3), F)])
-LEFT = (11, 3, 0)
+#: Three matrices of 4 x 3.
+MATRICES = np.ones((3, 4, 3), F)
 ROW = {"x": np.ones((1, 4), F)}
-NUMBERS = {"one": np.array(1), "two": np.array(2), "row": np.array([1]), "none": np.array([], np.int64)}
+OTHER_IN_EACH_TURN = "a weight is another one in each turn of a loop: which of its elements are zero is not known"
 
 
-def count_loop(index: list[Any], turns: int, begin: int | None = None, axis: int = 0) -> int:
-    """Return the multiply-accumulates of ``x @ w[index]`` in each turn; these nodes make the index, and ``next``."""
+@pytest.mark.parametrize("before", [node("Identity", "part", outputs="h"), node("Mul", "part mask", outputs="h")])
+def test_a_weight_that_a_scan_slices_is_said(before: Any) -> None:
+    product, carried = node("MatMul", "state h", outputs="out"), node("Identity", "state", outputs="next")
+    body = make_graph([before, product, carried], ["state", "part"], ["next", "out"], {"mask": np.ones((4, 3), F)})
+    scan = node("Scan", "x w", outputs="last y", body=body, num_scan_inputs=1)
+    with pytest.raises(NotOfferedError, match=OTHER_IN_EACH_TURN):
+        count_macs(scan, ROW, {"w": MATRICES}, ("last", "y"))
+
+
+def make_loop(index: str, next_: str, result: str) -> Any:
+    """Make a loop of three turns that looks up ``w[index]``; ``i`` is carried from turn to turn."""
     body_nodes = [
-        *index,
-        node("Gather", "w index", outputs="own", axis=axis),
-        node("MatMul", "x own", outputs="out"),
-        node("Identity", "goes_on", outputs="still"),
-    ]
-    carried = [] if begin is None else [("i", "next")]
-    body = make_graph(
-        body_nodes,
-        ["number", "goes_on", *(name for name, _ in carried)],
-        ["still", *(name for _, name in carried), "out"],
-        NUMBERS,
-    )
-    loop = node("Loop", "turns - begin" if carried else "turns -", outputs="last y" if carried else "y", body=body)
-    return count_macs(loop, ROW, {"turns": np.array(turns), "begin": np.array(begin or 0), "w": MATRICES}, ("y",))
-
-
-@pytest.mark.parametrize("axis", [0, -3])
-@pytest.mark.parametrize(
-    ("index", "turns", "matrices"),
-    [
-        (node("Identity", "number", outputs="index"), 3, (0, 1, 2)),
-        (node("Identity", "number", outputs="index"), 2, (0, 1)),
-        (node("Reshape", "number row", outputs="index"), 3, (0, 1, 2)),
-        (node("Reshape", "number none", outputs="index"), 3, (0, 1, 2)),
-        (node("Sub", "two number", outputs="index"), 2, (2, 1)),
-        (node("Add", "number one", outputs="index"), 2, (1, 2)),
-        (node("Mul", "number two", outputs="index"), 2, (0, 2)),
-    ],
-)
-def test_each_turn_of_a_loop_counts_with_the_weight_that_it_looks_up(
-    index: Any, turns: int, matrices: tuple[int, ...], axis: int
-) -> None:
-    assert count_loop([index], turns, axis=axis) == sum(LEFT[matrix] for matrix in matrices)
-
-
-@pytest.mark.parametrize("is_node", [False, True])
-@pytest.mark.parametrize(
-    ("begin", "next_", "turns", "matrices"),
-    [
-        (0, "Add one i", 3, (0, 1, 2)),
-        (1, "Add i one", 2, (1, 2)),
-        (0, "Add i two", 2, (0, 2)),
-        (2, "Sub i one", 2, (2, 1)),
-    ],
-)
-def test_a_value_that_counts_the_turns_is_known_in_each(
-    begin: int, next_: str, turns: int, matrices: tuple[int, ...], is_node: bool
-) -> None:
-    """As ``while i < 3`` is exported; the step is an initializer of the body, or a node there."""
-    operator, _, names = next_.partition(" ")
-    constants = []
-    if is_node:
-        step = numpy_helper.from_array(np.array(2 if "two" in names else 1))
-        constants = [node("Constant", "", outputs="step", value=step)]
-        names = names.replace("one", "step").replace("two", "step")
-    nodes = [*constants, node("Identity", "i", outputs="index"), node(operator, names, outputs="next")]
-    assert count_loop(nodes, turns, begin) == sum(LEFT[matrix] for matrix in matrices)
-
-
-@pytest.mark.parametrize("next_", ["Mul i one", "Sub two i"])
-def test_a_value_that_changes_otherwise_may_look_up_any_weight(next_: str) -> None:
-    operator, _, names = next_.partition(" ")
-    nodes = [node("Identity", "i", outputs="index"), node(operator, names, outputs="next")]
-    assert count_loop(nodes, 3, 0) == 3 * 12
-
-
-def test_loops_in_each_other_count_with_the_weight_of_both_turns() -> None:
-    """``w[outer + inner]`` of 2 and 2 turns: the matrices 0, 1, 1 and 2."""
-    inner_nodes = [
-        node("Add", "outer inner", outputs="index"),
+        node("Identity", index, outputs="index"),
+        node(next_.partition(" ")[0], next_.partition(" ")[2], outputs="next"),
         node("Gather", "w index", outputs="own"),
         node("MatMul", "x own", outputs="out"),
         node("Identity", "goes_on", outputs="still"),
     ]
-    inner = make_graph(inner_nodes, ["inner", "goes_on"], ["still", "out"])
-    outer_nodes = [
-        node("Loop", "two -", outputs="outs", body=inner),
-        node("Identity", "outer_goes_on", outputs="outer_still"),
-    ]
-    outer = make_graph(outer_nodes, ["outer", "outer_goes_on"], ["outer_still", "outs"])
-    loop = node("Loop", "two -", body=outer)
-    assert count_macs(loop, ROW, {"two": np.array(2), "w": MATRICES}) == LEFT[0] + 2 * LEFT[1] + LEFT[2]
+    numbers = {"one": np.array(1), "two": np.array(2)}
+    body = make_graph(body_nodes, ["number", "goes_on", "i"], ["still", "next", result], numbers)
+    return node("Loop", "turns - begin", outputs="last y", body=body)
 
 
-def test_behind_a_loop_the_weight_of_its_last_turn_counts_in_full() -> None:
-    """It is none of the file's own, and not the mean of those of all turns."""
+@pytest.mark.parametrize("index", ["number", "i"])
+@pytest.mark.parametrize("next_", ["Add i one", "Mul i one", "Sub two i"])
+def test_a_weight_that_the_turn_of_a_loop_selects_is_said(index: str, next_: str) -> None:
+    weights = {"turns": np.array(3), "begin": np.array(0), "w": MATRICES}
+    with pytest.raises(NotOfferedError, match=OTHER_IN_EACH_TURN):
+        count_macs(make_loop(index, next_, "out"), ROW, weights, ("y",))
+
+
+def test_a_weight_that_is_the_same_in_each_turn_counts_in_each() -> None:
+    """The second matrix, of which 3 of 12 elements are left, in 3 turns."""
+    matrices = np.stack([MATRICES[0], with_zeros(9, 4, 3), MATRICES[2]])
+    weights = {"turns": np.array(3), "begin": np.array(0), "w": matrices}
+    assert count_macs(make_loop("one", "Add i one", "out"), ROW, weights, ("y",)) == 3 * 3
+
+
+def test_a_state_that_a_loop_begins_with_is_no_weight() -> None:
+    """``i`` becomes ``i @ w``, of 4 x 4 with 5 zeros, in each of 3 turns: 2 rows meet 11 elements."""
+    nodes = [node("MatMul", "i w", outputs="next"), node("Identity", "goes_on", outputs="still")]
+    body = make_graph(nodes, ["number", "goes_on", "i"], ["still", "next"])
+    weights = {"turns": np.array(3), "begin": with_zeros(3, 2, 4), "w": with_zeros(5, 4, 4)}
+    loop = node("Loop", "turns - begin", body=body)
+    macs = count_macs([loop, node("Add", "y x", outputs="z")], {"x": np.ones((2, 4), F)}, weights, ("z",))
+    assert macs == 3 * 2 * 11
+
+
+def test_the_weight_that_a_loop_leaves_behind_is_said() -> None:
     nodes = [node("Gather", "w number", outputs="own"), node("Identity", "goes_on", outputs="still")]
     body = make_graph(nodes, ["number", "goes_on", "before"], ["still", "own"])
     loop = node("Loop", "turns - begin", outputs="last", body=body)
     weights = {"turns": np.array(3), "begin": np.ones((4, 3), F), "w": MATRICES}
-    assert count_macs([loop, node("MatMul", "x last")], ROW, weights) == 12
-
-
-def test_a_scan_may_take_the_slices_of_a_weight_backwards() -> None:
-    """The mask, taken forwards, leaves only the first row of the last matrix, and the first matrix is taken last."""
-    mask = np.zeros((3, 4, 3), F)
-    mask[2, 0] = 1
-    nodes = [
-        node("Mul", "part own_mask", outputs="h"),
-        node("MatMul", "state h", outputs="out"),
-        node("Identity", "state", outputs="next"),
-    ]
-    body = make_graph(nodes, ["state", "part", "own_mask"], ["next", "out"])
-    scan = node("Scan", "x w m", outputs="last y", body=body, num_scan_inputs=2, scan_input_directions=[1, 0])
-    assert count_macs(scan, ROW, {"w": MATRICES, "m": mask}, ("last", "y")) == 2  # one of its 3 elements is zero
-
-
-def test_a_weight_of_too_many_turns_is_said() -> None:
-    with pytest.raises(NotOfferedError, match="a weight may be another one in each of 10,001 turns"):
-        count_loop([node("Mod", "number two", outputs="index")], 10_001)
+    with pytest.raises(NotOfferedError, match=OTHER_IN_EACH_TURN):
+        count_macs([loop, node("MatMul", "x last")], ROW, weights)
 
 
 def test_branches_cost_what_is_left_of_them() -> None:
