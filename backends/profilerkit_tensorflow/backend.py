@@ -53,9 +53,9 @@ from .running.modes import choose_mode
 from .running.runs import prepare_run
 from .running.zeros import zero_weights
 from .trace.program import Program
-from .trace.tracing import conditions, trace_model
+from .trace.tracing import trace_model
 from .untouched.preservation import preserve, require_plain_context
-from .untouched.settings import SETTINGS
+from .untouched.settings import SETTINGS, conditions
 
 __all__ = ["TFBackend"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -13,18 +13,19 @@ from profilerkit.backend_kit.scoped_calls import Scope, layer_calls
 from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerCall
 
-from ..model.scope_names import MarkedCall, Marks
+from ..model.scope_names import MarkedCall
 from ..model.subject import UNMET, Subject
-from .frames import NAMED_SCOPE, Frames
+from .frames import NAMED_SCOPE
 from .values import Executed, Value
 
 __all__ = ["list_calls", "number_calls", "order_types"]
 
 
-def number_calls(executed: Sequence[Executed], uncounted: Sequence[Executed], frames: Frames) -> None:
+def number_calls(executed: Sequence[Executed], uncounted: Sequence[Executed]) -> dict[Scope, Scope]:
     """Number the calls of each layer anew: first the calls with equations that run, then those of other branches.
 
     A call in which everything is known before the program runs, such as the making of an initial state, has none.
+    Returns the new number of each call that has equations.
     """
     numbers: Counter[str] = Counter()
     renumbered: dict[Scope, Scope] = {}
@@ -35,22 +36,31 @@ def number_calls(executed: Sequence[Executed], uncounted: Sequence[Executed], fr
             numbers[scope.path] += 1
     for equation in (*executed, *uncounted):
         equation.chain = tuple(renumbered[scope] for scope in equation.chain)
-    frames.marks = {renumbered[scope]: mark for scope, mark in frames.marks.items() if scope in renumbered}
+    return renumbered
 
 
 def list_calls(
-    executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks, frames: Frames
+    executed: Sequence[Executed],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    marked_calls: Collection[MarkedCall],
+    marked_by_scope: Mapping[Scope, MarkedCall],
 ) -> dict[str, list[LayerCall]]:
     """Return the calls of each layer: as its equations tell them; of a layer without any, as the marks have them.
 
-    The calls have the numbers of `number_calls`.
+    Args:
+        executed: The equations that run, whose calls have the numbers of `number_calls`.
+        inputs: The inputs of the model.
+        outputs: Its outputs.
+        marked_calls: The calls that a mark has opened, in the order in which they began.
+        marked_by_scope: Those of them that have equations, by the numbers of `number_calls`.
     """
     turns = _count_turns(executed)
     calls = {
         path: [replace(call, times=turns.get(Scope(path, number), 1)) for number, call in enumerate(of_layer)]
         for path, of_layer in layer_calls(executed, [op.chain for op in executed], inputs, outputs).items()
     }
-    _add_calls_without_equations(calls, marks, _find_places(turns, marks, frames))
+    _add_calls_without_equations(calls, marked_calls, _find_places(turns, marked_calls, marked_by_scope))
     return calls
 
 
@@ -77,22 +87,25 @@ class _Place(NamedTuple):
 _Places: TypeAlias = dict["MarkedCall | None", list[_Place]]
 
 
-def _find_places(turns: Mapping[Scope, int], marks: Marks, frames: Frames) -> _Places:
+def _find_places(
+    turns: Mapping[Scope, int], marked_calls: Iterable[MarkedCall], marked_by_scope: Mapping[Scope, MarkedCall]
+) -> _Places:
     """Return the places of the calls with equations, of the model itself, and of None: outside of all layers."""
     places: _Places = {None: [_Place(None, 1)]}
-    for marked in marks.calls.values():
+    for marked in marked_calls:
         places[marked] = [] if marked.path else [_Place(("", 0), 1)]
     for scope, times in turns.items():
-        marked_call = marks.calls.get(frames.marks.get(scope, ""))
-        if marked_call is not None:
-            places[marked_call].append(_Place((scope.path, scope.call), times))
+        if scope in marked_by_scope:
+            places[marked_by_scope[scope]].append(_Place((scope.path, scope.call), times))
     return places
 
 
-def _add_calls_without_equations(calls: dict[str, list[LayerCall]], marks: Marks, places: _Places) -> None:
+def _add_calls_without_equations(
+    calls: dict[str, list[LayerCall]], marked_calls: Iterable[MarkedCall], places: _Places
+) -> None:
     """Add a call of each layer without equations for each place of the call around it."""
     with_equations = set(calls)
-    for marked in marks.calls.values():  # in the order in which they began: a call comes after the one around it
+    for marked in marked_calls:  # a call comes after the one around it
         if marked.path in with_equations:
             continue
         for caller, times in places[marked.around]:

@@ -14,7 +14,7 @@ from profilerkit.backend_kit.graph_records import list_reads, make_record
 from profilerkit.backend_kit.scoped_calls import count_weight_bytes, layer_records
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.conditions import formulas_used
-from profilerkit.trace.records import MemoryTimeline
+from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
 from ..costs.registry import COSTS
 from ..model.arrays import is_float
@@ -33,6 +33,7 @@ from .whole_layer_costs import count_whole_layers
 __all__ = ["MakeWalk", "WalkedProgram", "trace_of_program", "walk_program"]
 
 _MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
+_HAS_ALL = "this release of JAX does not tell which equations no output needs: they may be among the counts"
 #: Makes the walk over the equations: a subclass may count otherwise.
 MakeWalk: TypeAlias = Callable[[Frames, Mapping[str, Handler]], Walk]
 
@@ -69,29 +70,20 @@ def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
 def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, training: bool) -> ModelTrace:
     """Return the trace of a program that was walked."""
     walk, inputs, results = walked
-    work, marks = walk.work, program.marks
-    # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
-    uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
-    number_calls(work.operators, uncounted, walk.frames)
-    count_whole_layers([*work.operators, *uncounted], subject, marks, walk.frames, training)
-    types = order_types(subject, marks.types, walk.frames.user_scopes)
-    is_keras = subject.kind == "keras"  # it saves variables alone
-    constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
-    calls = list_calls(work.operators, inputs, results[: program.outputs], marks, walk.frames)
-    layers = layer_records(types, (*list_weights(subject.leaves, types), *constants), calls)
+    work = walk.work
+    layers = _record_layers(subject, program, walked, training)  # first: it moves work between equations
+    reads = list_reads(work.operators, inputs)
+    operators = [
+        make_record(op, op.chain[-1], op_reads, phase="backward" if op.is_backward else "forward")
+        for op, op_reads in zip(work.operators, reads, strict=True)
+    ]
     input_bytes = sum(value.bytes for value in inputs)
     timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
     memory = measure_memory(work.parts, timeline, input_bytes)
-    lacking = dict(walk.lacking)
-    if program.has_all:
-        unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
-        lacking[unneeded] = None
+    lacking = [*walk.lacking, *([_HAS_ALL] if program.has_all else [])]
     trace = ModelTrace(
         layers,
-        tuple(
-            make_record(op, op.chain[-1], reads, phase="backward" if op.is_backward else "forward")
-            for op, reads in zip(work.operators, list_reads(work.operators, inputs), strict=True)
-        ),
+        tuple(operators),
         MemoryTimeline(count_weight_bytes(layers), input_bytes, memory.live_bytes, _MEMORY_NOTE),
         {**work.count_missing(), **dict.fromkeys(lacking, 1)},
         "shapes in a jaxpr",
@@ -101,6 +93,27 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
     )
     made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, COSTS.list_added()))
     return replace(trace, conditions=made_under)
+
+
+def _record_layers(
+    subject: Subject, program: Program, walked: WalkedProgram, training: bool
+) -> tuple[LayerRecord, ...]:
+    """Return the layers with their weights and calls; number their calls, and count some layers as a whole."""
+    walk, marks = walked.walk, program.marks
+    executed = walk.work.operators
+    # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
+    uncounted = [op for choice in walk.work.choices for op in choice.list_uncounted()]
+    renumbered = number_calls(executed, uncounted)
+    marked_by_scope = {
+        renumbered[scope]: marks.calls[mark] for scope, mark in walk.frames.marks.items() if scope in renumbered
+    }
+    count_whole_layers([*executed, *uncounted], subject, marks.classes, marked_by_scope, training)
+    types = order_types(subject, marks.types, walk.frames.user_scopes)
+    outputs = walked.results[: program.outputs]
+    calls = list_calls(executed, walked.inputs, outputs, marks.calls.values(), marked_by_scope)
+    is_keras = subject.kind == "keras"  # it saves variables alone
+    constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
+    return tuple(layer_records(types, (*list_weights(subject.leaves, types), *constants), calls))
 
 
 def _list_notes(walk: Walk, program: Program, subject: Subject) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.backend_kit.scoped_calls import Scope
@@ -10,16 +11,19 @@ from profilerkit.costs import Cost, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 
 from ..costs.whole_layers import LayerCost, LayerRun, find_layer_cost
-from ..model.scope_names import Marks
+from ..model.scope_names import MarkedCall
 from ..model.subject import Subject
-from .frames import Frames
 from .values import Executed, give_to_last
 
 __all__ = ["count_whole_layers"]
 
 
 def count_whole_layers(
-    executed: Sequence[Executed], subject: Subject, marks: Marks, frames: Frames, training: bool
+    executed: Sequence[Executed],
+    subject: Subject,
+    classes: Mapping[str, type],
+    marked_by_scope: Mapping[Scope, MarkedCall],
+    training: bool,
 ) -> None:
     """Count normalization layers by the formula of their kind.
 
@@ -29,41 +33,44 @@ def count_whole_layers(
     Args:
         executed: All equations, also the equations of uncounted branches.
         subject: The model.
-        marks: The layers that were called.
-        frames: The calls of layers that the equations are in.
+        classes: The classes of the layers that were called, by their paths.
+        marked_by_scope: The calls that a mark has opened.
         training: Whether it is a training pass.
     """
     if subject.kind == "keras":
-        _count_keras_layers(executed, subject, marks, frames, training)
+        _count_keras_layers(executed, subject.layers, marked_by_scope, training)
     else:
-        _count_library_layers(executed, subject, marks)
+        _count_library_layers(executed, subject.layers, classes)
 
 
 def _count_keras_layers(
-    executed: Sequence[Executed], subject: Subject, marks: Marks, frames: Frames, training: bool
+    executed: Sequence[Executed],
+    layers: Mapping[str, Any],
+    marked_by_scope: Mapping[Scope, MarkedCall],
+    training: bool,
 ) -> None:
     """Count the layers that Keras ships, by the shapes of their calls."""
-    named = {path for path, layer_class in marks.classes.items() if layer_class.__name__ in KERAS_LAYER_COSTS}
-    shipped = {path for path in named if is_shipped(subject.layers.get(path))}
+    named = {path: layer for path, layer in layers.items() if type(layer).__name__ in KERAS_LAYER_COSTS}
+    shipped = {path: layer for path, layer in named.items() if is_shipped(layer)}
     for scope, equations in _group_by_layer(executed, shipped).items():
-        call = marks.calls.get(frames.marks.get(scope, ""))
+        call = marked_by_scope.get(scope)
         if call is None:  # it was not seen
             continue
-        name = marks.classes[scope.path].__name__
+        name = type(shipped[scope.path]).__name__
         inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
-        cost = KERAS_LAYER_COSTS[name](subject.layers[scope.path], inputs, outputs, training)
+        cost = KERAS_LAYER_COSTS[name](shipped[scope.path], inputs, outputs, training)
         if cost is not None:
             give_to_last(equations, name, cost)
 
 
-def _count_library_layers(executed: Sequence[Executed], subject: Subject, marks: Marks) -> None:
-    """Count the layers of Flax and Equinox, by the inputs of their equations."""
-    costs = {path: find_layer_cost(layer_class) for path, layer_class in marks.classes.items()}
+def _count_library_layers(executed: Sequence[Executed], layers: Mapping[str, Any], classes: Mapping[str, type]) -> None:
+    """Count the layers of Flax and Equinox, by the inputs of their equations; linen's are not among ``layers``."""
+    costs = {path: find_layer_cost(layer_class) for path, layer_class in classes.items()}
     formulas = {path: formula for path, formula in costs.items() if formula is not None}
     for scope, equations in _group_by_layer(executed, formulas).items():
-        cost = _find_cost_of_equations(formulas[scope.path], subject.layers.get(scope.path), equations)
+        cost = _find_cost_of_equations(formulas[scope.path], layers.get(scope.path), equations)
         if cost is not None:
-            give_to_last(equations, marks.classes[scope.path].__name__, cost)
+            give_to_last(equations, classes[scope.path].__name__, cost)
 
 
 def _group_by_layer(executed: Sequence[Executed], paths: Container[str]) -> dict[Scope, list[Executed]]:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import tensorflow as tf
-
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
-from profilerkit.backend_kit.keras_kinds import is_any_keras
-from profilerkit.backend_kit.keras_layers import flat_layers
-from profilerkit.backend_kit.settings import list_changes
 from profilerkit.errors import ProfilerKitError
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used
 
 from ..compat.functions import can_convert
-from ..compat.keras import is_compiled
 from ..compat.process_state import list_notes
 from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
-from ..untouched.settings import SETTINGS
+from ..untouched.settings import conditions
 from .eager_trace import complete_eagerly, trace_eagerly
 from .layer_records import trace_layers_alone
 from .layers import LayerCalls
@@ -30,7 +22,7 @@ from .messages import explain_failed_pass, only_in_graphs
 from .program import trace_program
 from .program_trace import trace_of_program
 
-__all__ = ["conditions", "trace_model"]
+__all__ = ["trace_model"]
 
 
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
@@ -80,37 +72,3 @@ def _trace_graph(
         return trace_of_program(program)
     except (CostFormulaError, NotOfferedError) as error:
         return trace_layers_alone(model, error)
-
-
-# Settings of the caller that change the numbers -----------------------------------------------------------------------
-
-
-def conditions(model: Any) -> Iterator[str]:
-    """Yield the settings that are on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
-    for name in ("keras", "tf_keras"):
-        if name in sys.modules:
-            policy = _name_policy(sys.modules[name])
-            if "mixed" in policy:
-                yield f"the policy {policy} of {name} for new layers"
-    layers = flat_layers(model) if is_any_keras(model) else []
-    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in layers}
-    for policy in sorted(name for name in policies if "mixed" in name):
-        yield f"layers of the policy {policy}"
-    if tf.config.optimizer.get_jit():
-        yield "XLA for all functions (tf.config.optimizer.set_jit)"
-    # The property is not read: it would decide the meaning of "auto", and write the result to the model.
-    if is_compiled(model):
-        yield "jit_compile of the model"
-    if tf.config.functions_run_eagerly():
-        yield "functions that run eagerly (tf.config.run_functions_eagerly)"
-    if getattr(model, "run_eagerly", False) is True:
-        yield "run_eagerly of the model"
-    yield from list_changes(SETTINGS, counts=True)
-
-
-def _name_policy(keras: Any) -> str:
-    try:
-        return str(keras.mixed_precision.global_policy().name)
-    except AttributeError:  # a Keras that has no such policies, or keeps them elsewhere
-        find = getattr(getattr(keras, "config", None), "dtype_policy", None)
-        return str(find().name) if find is not None else ""

@@ -1,18 +1,22 @@
-"""The settings of TensorFlow that change numbers: how each is read, its default, and whether counts depend on it."""
+"""The settings of TensorFlow and of a model that change numbers: how each is read, its default, those that are on."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.settings import Setting
+from profilerkit.backend_kit.keras_kinds import is_any_keras
+from profilerkit.backend_kit.keras_layers import flat_layers
+from profilerkit.backend_kit.settings import Setting, list_changes
 
+from ..compat.keras import is_compiled
 from ..compat.process_state import is_deterministic, read_promotion
 
-__all__ = ["SETTINGS"]
+__all__ = ["SETTINGS", "conditions"]
 
 _config = tf.config
 _experimental = tf.config.experimental
@@ -43,3 +47,34 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("tf.config.experimental.set_device_policy", _experimental.get_device_policy, "silent"),
     Setting("tf.config.optimizer.set_experimental_options", _graph_options, {}),
 )
+
+
+def conditions(model: Any) -> Iterator[str]:
+    """Yield the settings that are on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
+    for name in ("keras", "tf_keras"):
+        if name in sys.modules:
+            policy = _name_policy(sys.modules[name])
+            if "mixed" in policy:
+                yield f"the policy {policy} of {name} for new layers"
+    layers = flat_layers(model) if is_any_keras(model) else []
+    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in layers}
+    for policy in sorted(name for name in policies if "mixed" in name):
+        yield f"layers of the policy {policy}"
+    if tf.config.optimizer.get_jit():
+        yield "XLA for all functions (tf.config.optimizer.set_jit)"
+    # The property is not read: it would decide the meaning of "auto", and write the result to the model.
+    if is_compiled(model):
+        yield "jit_compile of the model"
+    if tf.config.functions_run_eagerly():
+        yield "functions that run eagerly (tf.config.run_functions_eagerly)"
+    if getattr(model, "run_eagerly", False) is True:
+        yield "run_eagerly of the model"
+    yield from list_changes(SETTINGS, counts=True)
+
+
+def _name_policy(keras: Any) -> str:
+    try:
+        return str(keras.mixed_precision.global_policy().name)
+    except AttributeError:  # a Keras that has no such policies, or keeps them elsewhere
+        find = getattr(getattr(keras, "config", None), "dtype_policy", None)
+        return str(find().name) if find is not None else ""
