@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit.arguments.checks import Check, at_least
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.errors import NotOfferedError
@@ -191,6 +192,7 @@ class ComputeMbu(ProfilerFunction):
     """Computes the MBU of a forward pass from its execution time. Computed only if requested by name."""
 
     KEYS: ClassVar[Keys] = (Mbu,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"cache_bytes": at_least(0)}
     ON_DEMAND: ClassVar[bool] = True
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 

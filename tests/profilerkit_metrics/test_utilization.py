@@ -139,6 +139,12 @@ def test_mbu_is_weights_and_cache_over_the_bandwidth() -> None:
     assert share.value.median == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("cache_bytes", [-1, 2.5, "8 GB"])
+def test_a_cache_has_a_whole_number_of_bytes(cache_bytes: Any) -> None:
+    with pytest.raises(ArgumentError, match="cache_bytes=.*give a whole number from 0"):
+        profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mbu"], peaks_of=TOY, num_iters=3, cache_bytes=cache_bytes)
+
+
 def test_mbu_without_a_bandwidth() -> None:
     share = ComputeMbu()(None, BACKEND, make_trace(), ONE_SECOND, RunOptions(), peaks_of=DeviceInfo("bare"))
     assert share == Unavailable("the bandwidth of bare is not known; give a described device with peaks_of=")
