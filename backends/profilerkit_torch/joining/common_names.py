@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from profilerkit.trace.records import OpRecord
 
-from ..operator_timing.events import EventKind, Frame
-from ..operator_timing.operators import find_profiled_name
+from ..operator_timing.events import EventKind, Frame, find_profiled_name
 
 __all__ = ["common_name", "find_common_name", "list_named_operators", "name_as_compiled"]
 

@@ -10,8 +10,7 @@ from profilerkit import ModelTrace
 from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import OpRecord
 
-from ..operator_timing.events import EventKind, Frame
-from ..operator_timing.operators import find_profiled_name
+from ..operator_timing.events import EventKind, Frame, find_profiled_name
 
 __all__ = ["explain_whole_layers", "join_whole_layers"]
 

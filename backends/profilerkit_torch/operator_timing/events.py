@@ -24,6 +24,7 @@ __all__ = [
     "Frame",
     "Kernel",
     "assign_layers",
+    "find_profiled_name",
     "make_frames",
 ]
 
@@ -34,6 +35,18 @@ LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
 ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 #: Seconds by which the sum of a begin and a duration may differ from the true end.
 _ROUNDING = 5e-10
+
+
+def find_profiled_name(traced: str) -> str:
+    """Return the profiler's name of an operator of the static trace.
+
+    >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm"), find_profiled_name("flex_attention")
+    ('aten::mm', 'aten::mm', 'flex_attention')
+    """
+    if "::" in traced or "." not in traced:
+        return traced
+    space, operator, *_ = traced.split(".")
+    return f"{space}::{operator}"
 
 
 class EventKind(Enum):

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, record_function
 
@@ -21,16 +22,17 @@ from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.compiler import runs_compiled
+from ..compat.operators import OpOverloadPacket, has_kernel
+from ..costs import Kind, classify
 from ..model.modules import list_modules
 from ..running.profiler_sessions import require_idle_profiler, run_profiler
 from ..running.runs import prepare_run
 from ..running.training_steps import NothingTrainedError, explain_missing_steps
 from ..trace.layers import EndedCall, LayerListener, LayerStack
-from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
+from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel, find_profiled_name
 from .ledger import OperatorLedger
-from .operators import find_profiled_name, is_free
 
-__all__ = ["choose_activities", "measure_operator_times"]
+__all__ = ["choose_activities", "is_free", "measure_operator_times"]
 
 #: A session is kept in memory until it ends; a pass with more events has a session of its own.
 _EVENTS_OF_A_SESSION = 50_000
@@ -185,6 +187,22 @@ class _LayerMarker(LayerListener):
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Close the range of the innermost layer."""
         self._ranges.pop().__exit__(None, None, None)
+
+
+@cache
+def is_free(name: str) -> bool:
+    """Return whether no overload of an operator does any arithmetic; False for an operator that torch does not know.
+
+    An overload that is composed of other operators is ignored: the profiler records these operators too.
+    """
+    space, _, operator = name.partition("::")
+    packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
+    if not isinstance(packet, OpOverloadPacket):
+        return False
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    # Overloads for TorchScript alone have no kernel.
+    kinds = {classify(overload) for overload in overloads if has_kernel(overload.name())} - {Kind.COMPOSITE}
+    return bool(kinds) and kinds <= {Kind.FREE, Kind.VIEW}
 
 
 # The profiler's events as ours ----------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ from profilerkit.times.operator_times import OperatorTimeTable
 from profilerkit_torch import TorchBackend
 from profilerkit_torch.operator_timing.events import Event, Frame
 from profilerkit_torch.operator_timing.ledger import OperatorLedger, Row
-from profilerkit_torch.operator_timing.operators import is_free
-from profilerkit_torch.operator_timing.passes import choose_activities, measure_operator_times
+from profilerkit_torch.operator_timing.passes import choose_activities, is_free, measure_operator_times
 
 
 def network() -> nn.Sequential:
