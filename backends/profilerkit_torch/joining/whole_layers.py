@@ -76,9 +76,9 @@ def _join_layers(
     """
     joined = list(_join_calls(operators, name, paths))
     calls = sum(operator.operator == name for operator in joined)
-    if not calls or calls == sum(find_profiled_name(operator.operator) == name for operator in operators):
-        return operators
-    return joined if _count_outermost(frames, name) % calls == 0 else operators
+    already = sum(find_profiled_name(operator.operator) == name for operator in operators)
+    are_those_of_profile = calls > 0 and _count_outermost(frames, name) % calls == 0
+    return joined if are_those_of_profile and calls != already else operators
 
 
 def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> Iterator[OpRecord]:

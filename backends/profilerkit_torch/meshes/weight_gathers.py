@@ -29,6 +29,31 @@ class _Need(NamedTuple):
     step: int
 
 
+class _Queue:
+    """The weights that layers will need in a pass, in the order of the layers."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._needs = deque(
+            _Need(weight, step)
+            for step, module in enumerate(plan.order)
+            for weight in sorted(plan.by_module[module], key=lambda weight: weight.order)
+        )
+        self._taken: dict[Weight, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._needs)
+
+    def take(self) -> Weight:
+        """Take the next weight off."""
+        weight, step = self._needs.popleft()
+        self._taken[weight] = step
+        return weight
+
+    def find_taken(self, weight: Weight) -> int:
+        """Return the step of the last need of a weight that was taken off; -1 for none."""
+        return self._taken.get(weight, -1)
+
+
 class Gathers:
     """Gathers the weights of layers before the layers run, and frees the weights afterwards."""
 
@@ -45,14 +70,7 @@ class Gathers:
         self._step = 0
         #: The elements of weights that are whole or under way, without small weights.
         self._live = 0
-        #: The weights that will be needed, in order.
-        self._queue = deque(
-            _Need(weight, step)
-            for step, module in enumerate(self._plan.order)
-            for weight in sorted(self._plan.by_module[module], key=lambda weight: weight.order)
-        )
-        for weight in self._plan.by_parameter.values():
-            weight.taken_until = -1
+        self._queue = _Queue(self._plan)
 
     @torch.no_grad()
     def begin(self, module: nn.Module) -> None:
@@ -63,7 +81,7 @@ class Gathers:
             weight.users.add(module)
             if weight.coming is not None:
                 self._wait(weight.coming)
-        self._look_ahead({weight for weight in weights if weight.taken_until < self._step})
+        self._look_ahead({weight for weight in weights if self._queue.find_taken(weight) < self._step})
         self._step += 1
 
     @torch.no_grad()
@@ -72,7 +90,8 @@ class Gathers:
         needed_soon = self._find_needed_soon()
         for weight in self._plan.by_module[module]:
             weight.users.discard(module)
-            stays = weight.is_small or weight.taken_until > self._step or weight in needed_soon
+            is_ahead = self._queue.find_taken(weight) > self._step
+            stays = weight.is_small or is_ahead or weight in needed_soon
             if weight.is_whole and not weight.users and not stays:
                 weight.resize(0)
                 weight.is_whole = False
@@ -97,20 +116,14 @@ class Gathers:
         """
         taken: set[Weight] = set()
         while self._queue and len(taken) < len(needed):
-            taken.add(self._pop())
+            taken.add(self._queue.take())
         ahead: dict[Weight, None] = {}  # in the order of the queue, each once
         most = min(self._plan.rules.live - self._live, self._plan.rules.ahead)
         while self._queue and sum(weight.elements for weight in ahead) < most:
-            weight = self._pop()
+            weight = self._queue.take()
             if weight.is_away:
                 ahead[weight] = None
         self._gather(list(ahead))
-
-    def _pop(self) -> Weight:
-        """Take the next weight off the queue, and note the last of its needs that was taken."""
-        weight, step = self._queue.popleft()
-        weight.taken_until = max(weight.taken_until, step)
-        return weight
 
     def _gather(self, weights: Sequence[Weight]) -> None:
         """Begin to gather weights, together: they count for the layer of the first."""

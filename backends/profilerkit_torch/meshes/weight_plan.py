@@ -67,9 +67,6 @@ class Weight:
         self.coming: Gathering | None = None
         #: The layers that need it now.
         self.users: set[nn.Module] = set()
-        #: How many layers begin before the last layer whose need of it was taken off the queue of `Gathers`; -1 if none
-        #: was in this pass.
-        self.taken_until = -1
 
     @property
     def is_away(self) -> bool:
