@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import weakref
 from collections.abc import Callable, Mapping, Set
@@ -64,20 +63,15 @@ def _add_capabilities(backend: Backend) -> None:
 
 
 def _find_obstacle(item: object) -> str:
-    """Return the error of an offered capability: a class, a missing or misspelt method; empty if it is right."""
+    """Return the error of an offered capability: a class, or a missing method; empty if it is right."""
     if isinstance(item, type):
         return f"the class {item.__name__}, which is left out; return an object, {item.__name__}()"
     protocols = [capability.protocol for capability in list_capabilities()]
     public = {name for name in dir(item) if not name.startswith("_")}
-    all_methods: set[str] = set()
     for protocol in protocols:
         methods: frozenset[str] = getattr(protocol, "__abstractmethods__", frozenset())
-        all_methods |= methods
         if methods & public and methods - public:
             return f"{shown(item)}, which has no method {min(methods - public)!r} of {protocol.__name__}"
-    for name in sorted(public - all_methods):
-        for likely in difflib.get_close_matches(name, all_methods - public, n=1, cutoff=0.8):
-            return f"{shown(item)} with {name!r}, which no capability has; did you mean {likely!r}?"
     if not any(isinstance(item, protocol) for protocol in protocols):
         return f"{shown(item)}, which has the methods of no capability; profilerkit.protocols has them"
     return ""

@@ -17,7 +17,6 @@ from .limits import Limits
 from .run import IsolatedRun
 from .starting import StartMethod, require_possible
 from .turns import Turns
-from .waiting import pump
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
@@ -115,15 +114,13 @@ def run_jobs(
     require_possible(start_method, limits, tuple(preload))
     in_turn = len(jobs) > 1
     alone = is_limited_to_own_plugins()
-    runs: list[IsolatedRun] = []
+    turns = Turns()
     try:
         for job in jobs:
             prepared = replace(job, in_turn=in_turn, own_plugins_alone=alone)
-            runs.append(IsolatedRun(prepared, limits, start_method, preload))
-            pump(runs, lambda: runs[-1].over or runs[-1].progress.waiting)
-            runs[-1].stop()
-        Turns(runs).run_all()
-        return [run.result() for run in runs]
+            turns.add(IsolatedRun(prepared, limits, start_method, preload))
+        turns.run_all()
+        return [run.result() for run in turns.runs]
     finally:
-        for run in runs:
+        for run in turns.runs:
             run.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..times.measurement import Measurement
 from ..times.run import Run
@@ -31,10 +31,17 @@ class Turns:
     common are made in turn, and each process makes its other measurements alone.
     """
 
-    def __init__(self, runs: Sequence[IsolatedRun]) -> None:
-        self.runs = runs
+    def __init__(self, runs: Iterable[IsolatedRun] = ()) -> None:
+        self.runs: list[IsolatedRun] = [*runs]
         #: The measurements that each run has had its turn for.
-        self._done: dict[IsolatedRun, set[str]] = {run: set() for run in runs}
+        self._done: dict[IsolatedRun, set[str]] = {run: set() for run in self.runs}
+
+    def add(self, run: IsolatedRun) -> None:
+        """Add a process that was just started; it runs until it waits for its turn, or has ended."""
+        self.runs.append(run)
+        self._done[run] = set()
+        pump(self.runs, lambda: run.over or run.progress.waiting)
+        run.stop()
 
     def run_all(self) -> None:
         """Run all processes until they have ended."""

@@ -12,31 +12,36 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 __all__ = ["discard", "results", "results_alone", "standard_descriptors", "terminal_columns", "wants_color"]
 
 
-class _Streams:
-    """The stream for results while other output goes to standard error, and the columns of its terminal, if any."""
+class _Separation(NamedTuple):
+    """Results apart from all other output, which goes to standard error.
 
-    results: TextIO | None = None
-    columns: int | None = None
-    separated: bool = False
+    Attributes:
+        results: The stream for results; None if standard output is closed.
+        columns: The width of its terminal; None if it is none.
+    """
+
+    results: TextIO | None
+    columns: int | None
 
 
-_streams = _Streams()
+#: The separation inside of `results_alone`; otherwise there is none. A list, since a block around it changes it.
+_separations: list[_Separation] = []
 
 
 def results() -> TextIO | None:
     """Return the stream for results; None if standard output is closed."""
-    return _streams.results if _streams.separated else sys.stdout
+    return _separations[-1].results if _separations else sys.stdout
 
 
 def terminal_columns(default: int) -> int:
     """Return the width of the terminal that shows the results; ``default`` if they do not go to a terminal."""
-    if "COLUMNS" not in os.environ and _streams.separated:
-        return _streams.columns or default
+    if "COLUMNS" not in os.environ and _separations:
+        return _separations[-1].columns or default
     return shutil.get_terminal_size((default, 24)).columns
 
 
@@ -60,27 +65,25 @@ def results_alone(for_good: bool = False) -> Iterator[None]:
     With ``for_good`` the redirection stays after the block: for a process that is about to end, whose threads and exit
     handlers may still print.
     """
-    if _streams.separated:
+    if _separations:
         yield
         return
     stdout, stderr = sys.stdout, sys.stderr
-    saved: int | None = None
+    stream, saved = stdout, None  # a stand-in for standard output stays where results go
     if stdout is None or _find_descriptor(stdout) == 1:
         saved = _redirect_descriptor()
-        _streams.results = _open_stream(saved, stdout)
-    else:  # a stand-in, which stays where results go
-        _streams.results = stdout
-    _streams.columns = _count_columns(saved)
-    _streams.separated = True
+        stream = None if saved is None else _open_stream(saved, stdout)
+    _separations.append(_Separation(stream, _count_columns(saved)))
     if stderr is not None:
         sys.stdout = stderr
     try:
         yield
     finally:
         if not for_good:
-            sys.stdout, _streams.separated = stdout, False
-            _restore_descriptor(stdout, saved)
-            _streams.results = None
+            sys.stdout = stdout
+            _separations.clear()
+            if saved is not None:
+                _restore_descriptor(stdout, stream, saved)
 
 
 def _find_descriptor(stream: TextIO) -> int | None:
@@ -126,11 +129,9 @@ def discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_RDWR), stream.fileno())
 
 
-def _open_stream(saved: int | None, like: TextIO | None) -> TextIO | None:
-    if saved is None or like is None:
-        return None
+def _open_stream(descriptor: int, like: TextIO) -> TextIO:
     # With ``for_good`` nobody closes it, of which Python would warn if it owned the descriptor.
-    return os.fdopen(saved, "w", encoding=like.encoding, errors=like.errors, closefd=False)
+    return os.fdopen(descriptor, "w", encoding=like.encoding, errors=like.errors, closefd=False)
 
 
 def _count_columns(saved: int | None) -> int | None:
@@ -139,17 +140,13 @@ def _count_columns(saved: int | None) -> int | None:
     return None
 
 
-def _restore_descriptor(stdout: TextIO | None, saved: int | None) -> None:
+def _restore_descriptor(stdout: TextIO, stream: TextIO, saved: int) -> None:
     """Give descriptor 1 its old target, after the text printed meanwhile has left all buffers for descriptor 2."""
-    if saved is None:
-        return
-    if stdout is not None:
-        with suppress(OSError, ValueError):  # output through another reference to the stream
-            stdout.flush()
+    with suppress(OSError, ValueError):  # output through another reference to the stream
+        stdout.flush()
     with suppress(Exception):  # the buffer of the C library; not every system offers it this way
         ctypes.CDLL(None).fflush(None)
     os.dup2(saved, 1)
-    if _streams.results is not None:
-        with suppress(OSError):  # the reader has closed the pipe
-            _streams.results.close()
+    with suppress(OSError):  # the reader has closed the pipe
+        stream.close()
     os.close(saved)

@@ -115,11 +115,6 @@ class Zeros:
         return 50, 32
 
 
-class Misspelt(Optimizer):
-    def zero_weigths(self, model: Any) -> tuple[int, int]:
-        return 3, 12
-
-
 class Half:
     def weigh(self, model: Any) -> int:
         return 1
@@ -136,7 +131,6 @@ class Weighs(Protocol):
 @pytest.mark.parametrize(
     ("item", "said"),
     [
-        (Misspelt(12), "with 'zero_weigths', which no capability has; did you mean 'zero_weights'"),
         (object(), "which has the methods of no capability; profilerkit.protocols has them"),
         (Half(), "which has no method 'measure' of Weighs"),
     ],
