@@ -133,19 +133,17 @@ def _list_candidates(layer: str, passes: Passes) -> Iterator[_Candidate]:
     limit = None if is_index(layer) else _find_around(layer, passes.limits)  # an indexer goes through all entries
     keys = prompt + 1 if window is None else min(prompt + 1, window)  # with the key of the step's own token
     pairs = Term(Law.PAIR, 0, window)
-    yield _Candidate((Term(Law.TOKEN, 0),), prompt, 1)
-    yield _Candidate((Term(Law.LAST, 0),), 1, 1)
-    if window is None:
-        yield _Candidate((replace(pairs, most_attended=limit),), prompt * prompt, keys)
-    else:
-        yield _Candidate((replace(pairs, is_chunked=passes.has_chunks),), prompt * prompt, keys)
-    yield _Candidate((Term(Law.KEY, 0),), prompt, prompt + 1)
+    attended = replace(pairs, most_attended=limit) if window is None else replace(pairs, is_chunked=passes.has_chunks)
+    yield _Candidate((Term(Law.TOKEN, 0),), in_prefill=prompt, in_step=1)
+    yield _Candidate((Term(Law.LAST, 0),), in_prefill=1, in_step=1)
+    yield _Candidate((attended,), in_prefill=prompt * prompt, in_step=keys)
+    yield _Candidate((Term(Law.KEY, 0),), in_prefill=prompt, in_step=prompt + 1)
     for stride in passes.strides:
         entries = Term(Law.ENTRY, 0, stride=stride, most_attended=limit)
+        causal = replace(entries, is_causal=True)
         in_prompt, in_step = prompt // stride, (prompt + 1) // stride
         if in_prompt:
-            causal = count_attended_entries(prompt, 0, stride)
-            yield _Candidate((replace(entries, is_causal=True),), causal, in_step)
+            yield _Candidate((causal,), count_attended_entries(prompt, 0, stride), in_step)
             yield _Candidate((entries,), prompt * in_prompt, in_step)
             yield _Candidate((pairs, entries), prompt * (prompt + in_prompt), keys + in_step)
 

@@ -155,12 +155,15 @@ def _read_output(operator: OpRecord) -> _Output:
 
 
 def _is_square(output: _Output, prompt: int, in_step: Set[_Output]) -> bool:
-    """Return whether two dimensions are tokens of the prompt, and not a dimension with as many elements by chance.
+    """Return whether two dimensions are of the prompt's tokens: scores of attention, or a mask.
 
-    If only one of them is, the output of the same operator in the step has one token there, and is the same otherwise.
-    A square has one key more in the step.
+    Another dimension may have as many elements by chance. Then the output of the same operator in the step differs in
+    one dimension alone, that of its one token; a square has one key more in the step.
     """
     sizes = output.sizes
-    tokens = [dim for dim, size in enumerate(sizes) if size == prompt]
-    with_one_token = {output._replace(sizes=(*sizes[:dim], 1, *sizes[dim + 1 :])) for dim in tokens}
-    return len(tokens) > 1 and with_one_token.isdisjoint(in_step)
+    dimensions = [index for index, size in enumerate(sizes) if size == prompt]
+    for index in dimensions:
+        with_one_token = (*sizes[:index], 1, *sizes[index + 1 :])
+        if output._replace(sizes=with_one_token) in in_step:
+            return False
+    return len(dimensions) > 1

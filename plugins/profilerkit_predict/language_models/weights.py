@@ -193,12 +193,12 @@ def _describe(
 ) -> WeightPart:
     """Return the kind of a weight, as a part without sizes; ``tables`` and ``head`` are identities of weights."""
     part, dimensions = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype), len(weight.shape)
-    row_elements = weight.shape[1] if weight.identity in tables else None
-    if weight.identity == head:
-        return replace(part, kind=WeightKind.HEAD, row_elements=row_elements)
-    if row_elements is not None:
-        return replace(part, kind=WeightKind.EMBEDDING, row_elements=row_elements)
-    if routing is not None and (dimensions == 3 or (dimensions == 2 and "bias" in weight.name)):
-        kind = WeightKind.EXPERTS if dimensions == 3 else WeightKind.OTHER
-        return replace(part, kind=kind, routing=Routing(weight.shape[0], routing.experts_per_token))
-    return replace(part, kind=WeightKind.MATRIX) if dimensions >= 2 and weight in layer.parameters else part
+    if weight.identity == head or weight.identity in tables:
+        kind = WeightKind.HEAD if weight.identity == head else WeightKind.EMBEDDING
+        return replace(part, kind=kind, row_elements=weight.shape[1] if weight.identity in tables else None)
+    if routing is not None and dimensions == 3:
+        return replace(part, kind=WeightKind.EXPERTS, routing=replace(routing, experts=weight.shape[0]))
+    if routing is not None and dimensions == 2 and "bias" in weight.name:  # biases of experts are read with them
+        return replace(part, routing=replace(routing, experts=weight.shape[0]))
+    is_matrix = dimensions >= 2 and weight in layer.parameters
+    return replace(part, kind=WeightKind.MATRIX) if is_matrix else part
