@@ -16,6 +16,7 @@ from profilerkit.errors import FailureCode, PlanError, nearest
 from profilerkit.hooks import offers
 from profilerkit.hooks.any_backend import list_default_metrics, names_of_functions, register_for_any_backend
 from profilerkit.hooks.backends import backends
+from profilerkit.hooks.infos import BackendInfo
 from profilerkit.isolation.limits import Limits
 from profilerkit.job import Job
 from profilerkit.models.opening import list_placing_arguments
@@ -179,21 +180,25 @@ def _read_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Cas
 
 
 def _add_code(case: Case) -> Case:
-    """Return a case with the code of its model, its packages, and the modules to import before a process is forked.
-
-    If a framework survives a fork, an interpreter that has imported it is forked for its models. For every other model
-    an interpreter without a framework is forked, and the model imports its framework.
-    """
+    """Return a case with the code of its model, its packages, and the modules to import before a process is forked."""
     code = read_code(case.spec, case.folder)
     used = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
     versions = {**case.versions, **find_measuring_packages(), **dict(find_versions(code.imports))}
     for info in used:
         with suppress(ImportError):
             versions |= {} if info.installed is None else info.installed()
-    warm = used[0].preload if len(used) == 1 else ()
-    if warm:
-        warm = (*warm, *code.preload)
-    return replace(case, code=code, versions=versions, warm=None if case.warm is None else warm)
+    warm = None if case.warm is None else _list_warm_modules(used, code)
+    return replace(case, code=code, versions=versions, warm=warm)
+
+
+def _list_warm_modules(used: Sequence[BackendInfo], code: SourceCode) -> tuple[str, ...] | None:
+    """Return the modules of `Case.warm` for a model's code, which uses the frameworks of some backends.
+
+    If a framework survives a fork, an interpreter that has imported it is forked for its models. For every other model
+    an interpreter without a framework is forked, and the model imports its framework.
+    """
+    modules = used[0].preload if len(used) == 1 else ()
+    return (*modules, *code.preload) if modules else modules
 
 
 def _list_code_texts(entry: ModelEntry) -> Iterator[str]:

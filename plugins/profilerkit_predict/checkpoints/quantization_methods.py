@@ -111,7 +111,7 @@ def _read_integers(config: _Config) -> WeightFormat | None:
     """Return a scale of 16 bits and a zero point for each group, or the format of floats; None for 16 bits."""
     bits = int(config.get("bits", config.get("w_bit", 4)))
     kind = str(config.get("data_type", "int"))
-    if bits >= _HALF:
+    if bits >= 16:  # not converted
         return None
     if kind != "int":
         floats = {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}

@@ -75,10 +75,11 @@ class _History(NamedTuple):
     def find_part(self) -> CacheLayer:
         """Return how the tensor grows."""
         present = [tensor for tensor in self.tensors if tensor is not None]
-        last, sizes = present[-1], zip(*(tensor.shape for tensor in present), strict=True)
-        axis = next((axis for axis, values in enumerate(sizes) if len(set(values)) > 1), None)  # the first that changes
-        if axis is not None or None in self.tensors:
-            return self._describe_growing(last, len(last.shape) - 2 if axis is None else axis)
+        last, axis = present[-1], _find_growing_axis(present)
+        if axis is not None:
+            return self._describe_growing(last, axis)
+        if None in self.tensors:  # without entries at the other lengths
+            return self._describe_growing(last, len(last.shape) - 2)
         if last.window is not None and _is_full_window(last, self.contexts[0]):
             return CacheLayer(self.path, last.bytes // (last.window - 1), window=last.window, heads=_count_heads(last))
         return CacheLayer(self.path, 0, last.bytes, heads=_count_heads(last) if self.has_encoder else None)
@@ -113,6 +114,12 @@ def _list_histories(contents: Sequence[CacheContents]) -> list[_History]:
     contexts, has_encoder = [one.context for one in contents], contents[0].source is not None
     paths = dict.fromkeys(path for tensors in by_length for path in tensors)
     return [_History(path, [tensors.get(path) for tensors in by_length], contexts, has_encoder) for path in paths]
+
+
+def _find_growing_axis(tensors: Sequence[CacheTensor]) -> int | None:
+    """Return the first axis along which the sizes of a tensor differ; None if there is none."""
+    sizes_by_axis = zip(*(tensor.shape for tensor in tensors), strict=True)
+    return next((axis for axis, sizes in enumerate(sizes_by_axis) if len(set(sizes)) > 1), None)
 
 
 def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:
