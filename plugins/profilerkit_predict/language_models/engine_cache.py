@@ -18,7 +18,7 @@ from ..checkpoints.formats import WeightFormat
 from .engines import ANY_ENGINE, EngineRule, WindowPool
 from .formulas import dtype_bytes
 from .layout import ONE_DEVICE, Layout
-from .model_cache import CacheLayer
+from .model_cache import CacheLayer, find_layer_numbers
 from .records import LatentAttention, ModelFacts
 from .steps import Piece, count_sequences
 
@@ -79,14 +79,13 @@ class EngineCache:
         constant_bytes = count * one.constant_bytes
         if one.heads is not None:  # keys and values, and no state
             constant_bytes = self._store(constant_bytes)
-        numbers = [number for number in (_find_number(layer.path) for layer in layers) if number is not None]
         return replace(
             one,
             path=f"{count} parts",
             bytes_per_entry=self._store(count * one.bytes_per_entry // repeats),
             constant_bytes=constant_bytes,
             heads=None if one.heads is None else max(1, one.heads // repeats),
-            numbers=tuple(numbers) if len(numbers) == count else (),
+            numbers=find_layer_numbers(layer.path for layer in layers),
         )
 
     def _store(self, plain_bytes: int) -> int:
@@ -198,11 +197,6 @@ def _count_written_bytes(cache: EngineCache, part: CacheLayer, pieces: Iterable[
         entries += piece.sequences * _count_added_entries(part, cache.count_tokens(piece.cached), new_tokens)
     states = count_sequences(piece for piece in pieces if part.heads is None or not piece.cached)
     return part.bytes_per_entry * entries + part.constant_bytes * states
-
-
-def _find_number(path: str) -> int | None:
-    """Return the number of a layer of a cache in the model: 3 of "layers.3.keys"; None if the path has no number."""
-    return next((int(name) for name in path.split(".") if name.isdigit()), None)
 
 
 def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:

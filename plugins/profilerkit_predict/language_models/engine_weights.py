@@ -73,10 +73,11 @@ class EngineWeights:
         """Return the bytes of a device in each stage of a pipeline: a share of a replica, and of all experts.
 
         Each stage has its layers, the first stage the tables too, and the last stage the head. A table that is the head
-        is in both.
+        is in both. Layers are taken to be equally large, but for experts, which some may lack.
         """
-        stages = [0.0] * layout.pipeline
-        in_layers = self._count_repeated_bytes(layout.tensor)
+        layers = self.facts.sizes.layers
+        repeated = self._count_repeated_bytes(layout.tensor)
+        stages = [repeated * share for share in layout.compute_stage_shares(layers)]
         for part in self.facts.weights:
             device_bytes = self._count_device_bytes(part, layout)
             is_tied_head = part.kind is WeightKind.HEAD and part.row_elements is not None
@@ -85,9 +86,9 @@ class EngineWeights:
             if part.kind is WeightKind.HEAD:
                 stages[-1] += device_bytes
             elif part.kind is not WeightKind.EMBEDDING:
-                in_layers += device_bytes
-        shares = layout.compute_stage_shares(self.facts.sizes.layers)
-        return [stage + in_layers * share for stage, share in zip(stages, shares, strict=True)]
+                for stage, share in enumerate(layout.compute_stage_shares(layers, part.numbers)):
+                    stages[stage] += device_bytes * share
+        return stages
 
     def _count_device_bytes(self, part: WeightPart, layout: Layout) -> float:
         """Return the bytes of weights on each device of the stage that has them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -173,6 +173,17 @@ def count_cache_bytes(
 def find_layer(path: str) -> str:
     """Return the layer that a part of a cache belongs to: "layers.3" of "layers.3.keys"."""
     return ".".join(path.split(".")[:2])
+
+
+def find_layer_numbers(paths: Iterable[str]) -> tuple[int, ...]:
+    """Return the numbers of layers in the model; empty if they are not known.
+
+    >>> find_layer_numbers(["layers.3.keys", "layers.5.keys"]), find_layer_numbers(["state"])
+    ((3, 5), ())
+    """
+    parts = [[part for part in path.split(".") if part.isdigit()] for path in paths]
+    numbers = tuple(int(of_path[0]) for of_path in parts if of_path)
+    return numbers if len(numbers) == len(parts) else ()
 
 
 def is_index(path: str) -> bool:

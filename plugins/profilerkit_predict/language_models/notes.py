@@ -34,7 +34,7 @@ _ROUTED = (
 #: The assumptions for several devices, in words.
 _SHARED = (
     "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, with the "
-    "matrices that make them; of stages (pp) the fullest has whole layers, all taken to be equally large; work is "
+    "matrices that make them; of stages (pp) the fullest has whole layers, equally large but for experts; work is "
     "divided evenly"
 )
 

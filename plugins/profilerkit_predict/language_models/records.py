@@ -120,6 +120,8 @@ class WeightPart:
     #: How tokens are sent to experts; None for other kinds.
     routing: Routing | None = None
     layers: int = 1
+    #: Of experts, the numbers of the layers that have them; empty if they are not known.
+    numbers: tuple[int, ...] = ()
     read_in: ReadIn = ReadIn.ALL
     #: Whether it belongs to another model, for which this model drafts: it is read, but not stored again.
     is_shared: bool = False

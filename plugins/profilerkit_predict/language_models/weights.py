@@ -14,6 +14,7 @@ from ..checkpoints.formats import WeightKind
 from ..checkpoints.quantization import Formats
 from ..checkpoints.stored_tensors import PackedLayer
 from .laws import find_root_call
+from .model_cache import find_layer_numbers
 from .records import MatrixShape, ReadIn, Routing, WeightPart
 
 
@@ -76,15 +77,21 @@ def sum_parts(parts: Iterable[tuple[str, WeightPart]]) -> tuple[WeightPart, ...]
     A layer of experts counts once, however many weights it has.
     """
     sums: dict[WeightPart, WeightPart] = {}  # by the part without sizes
-    with_experts: set[str] = set()
+    with_experts: dict[WeightPart, dict[str, None]] = {}
+    counted: set[str] = set()
     for layer, part in parts:
         kind = replace(part, elements=0, bytes=0, layers=0)
         total = sums.get(kind, kind)
-        layers = 0 if part.routing is not None and layer in with_experts else 1
+        layers = 0 if part.routing is not None and layer in counted else 1
         if part.routing is not None:
-            with_experts.add(layer)
+            counted.add(layer)
+            with_experts.setdefault(kind, {})[layer] = None
         elements, size = total.elements + part.elements, total.bytes + part.bytes
         sums[kind] = replace(kind, elements=elements, bytes=size, layers=total.layers + layers)
+    for kind, layers_with_experts in with_experts.items():
+        numbers = find_layer_numbers(layers_with_experts)
+        if len(set(numbers)) == len(numbers):  # else of several stacks
+            sums[kind] = replace(sums[kind], numbers=numbers)
     return tuple(sorted(sums.values(), key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
 
 

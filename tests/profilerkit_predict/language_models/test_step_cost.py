@@ -22,6 +22,7 @@ from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
 from profilerkit_predict.language_models.steps import Piece
 from profilerkit_predict.language_models.text_table import show_most, show_rate
+from profilerkit_predict.language_models.weights import sum_parts
 
 COST: Any = StepCost(toy_facts(), DEVICE)
 
@@ -287,6 +288,19 @@ def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
         tied = StepCost(toy_facts(layers=3, weights=(matrices, replace(head, row_elements=4), *others)), DEVICE)
         assert max(tied.engine_weights.list_stage_bytes(Layout(pipeline=2))) == pytest.approx(2 * 2000 / 3 + 200 + size)
         assert max(tied.engine_weights.list_stage_bytes(Layout())) == 2200 + size
+
+
+def test_a_stage_has_the_experts_of_its_layers() -> None:
+    """Of four layers the last three have experts, of 8,000 bytes each: one is in the first of two stages."""
+    expert = replace(EXPERTS, elements=4000, bytes=8000, layers=1)
+    parts = [*((f"model.layers.{index}.experts", expert) for index in (1, 2, 3)), ("norm", toy_facts().weights[0])]
+    experts, matrices = sum_parts(parts)
+    assert (experts.layers, experts.numbers, matrices.numbers) == (3, (1, 2, 3), ())
+    cost = StepCost(toy_facts(layers=4, weights=(experts,)))
+    assert cost.engine_weights.list_stage_bytes(Layout(pipeline=2)) == pytest.approx([8000, 16000])
+    assert cost.engine_weights.list_stage_bytes(Layout(pipeline=4)) == pytest.approx([0, 8000, 8000, 8000])
+    twice, _ = sum_parts([("encoder.1.experts", expert), ("decoder.1.experts", expert), parts[-1]])
+    assert (twice.layers, twice.numbers) == (2, ())
 
 
 @pytest.mark.parametrize(("tokens", "weights", "cache"), [(16, 1400, 16 * 4), (64, 1200, 64 * 12)])
