@@ -26,6 +26,22 @@ _UNPACKING = "BitwiseAnd"
 
 def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()) -> SavedPacking:
     """Return the packing of the variables of layers, the model itself first, and of the captures of a function."""
+    counts, unknown = dict(_list_recorded(layers[0][1])), []
+    for variables in _group_by_layer(layers, captured):
+        shapes = {name_variable(variable): tuple(variable.shape) for variable in variables}
+        for variable in variables:
+            scales = shapes.get(f"{name_variable(variable)}_scale")
+            if scales and len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8):
+                numbers = _count_numbers(variable, scales, shapes.get("g_idx"))
+                if numbers is None:
+                    unknown.append(str(variable.name).removesuffix(":0"))
+                else:
+                    counts[identify(variable)] = numbers
+    return SavedPacking(counts, unknown)
+
+
+def _group_by_layer(layers: Sequence[tuple[str, Any]], captured: Iterable[Any]) -> Iterable[list[Any]]:
+    """Return the variables of saved models, and the captured ones, by the layers that their names tell."""
     saved = [layer for _, layer in layers if is_saved_model(layer) or holds_saved_model(layer)]
     pairs = (variable for layer in saved for variable in (*name_own_weights(layer), *list_own_states(layer)))
     of_saved = [variable for _, variable, *_ in pairs]
@@ -33,15 +49,7 @@ def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()
     by_layer: dict[str, list[Any]] = {}
     for variable in stored.values():
         by_layer.setdefault(str(variable.name).rpartition("/")[0], []).append(variable)
-    packing = SavedPacking(dict(_list_recorded(layers[0][1])), [])
-    for variables in by_layer.values():
-        shapes = {name_variable(variable): tuple(variable.shape) for variable in variables}
-        for variable in variables:
-            scales = shapes.get(f"{name_variable(variable)}_scale")
-            is_matrix_of_bytes = len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8)
-            if scales and is_matrix_of_bytes:
-                _read_weight(packing, variable, scales, shapes.get("g_idx"))
-    return packing
+    return by_layer.values()
 
 
 def _list_recorded(model: Any) -> Iterator[tuple[int, int]]:
@@ -71,21 +79,19 @@ class SavedPacking(NamedTuple):
         return f"the second numbers in the bytes of {format_count(len(self.unknown), 'saved weight')} ({shown})"
 
 
-def _read_weight(packing: SavedPacking, variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> None:
-    """Tell the numbers of one weight, from the shapes of its scales and of the ``g_idx`` of its layer.
+def _count_numbers(variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> int | None:
+    """Return how many numbers a weight has with two in a byte; None if that is not known.
 
     A kernel has a scale for each output channel, so a kernel of 5 columns with 10 or 9 scales has two numbers in a
-    byte. Embeddings have a scale for each row. If groups of their columns have scales too, ``g_idx`` has a number for
-    each column; otherwise the number of columns is unknown, because an odd number is padded.
+    byte. Embeddings have a scale for each row. If groups of their columns have scales too, the ``g_idx`` of the layer,
+    of the shape ``groups``, has a number for each column; otherwise the number of columns is unknown, because an odd
+    number is padded.
     """
     is_transposed = variable.dtype == tf.uint8  # a kernel of GPTQ or AWQ
-    if name_variable(variable) != "kernel":
-        length = groups[0] if groups else 0
-    else:
+    if name_variable(variable) == "kernel":
         length = scales[0] if is_transposed else scales[-1]
+    else:
+        length = groups[0] if groups else 0
     rows, columns = variable.shape
     packed, other = (rows, columns) if is_transposed else (columns, rows)
-    if packed == math.ceil(length / 2):
-        packing.counts[identify(variable)] = length * other
-    else:
-        packing.unknown.append(str(variable.name).removesuffix(":0"))
+    return length * other if packed == math.ceil(length / 2) else None

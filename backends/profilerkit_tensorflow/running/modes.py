@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 import tensorflow as tf
 
@@ -53,12 +54,14 @@ class PreparedCall(NamedTuple):
         seconds_before: The seconds of earlier work for it: the tracing of a program that is used again.
         observation: Sees the operators of the first call, which eager runs and ``predict`` show; otherwise None.
         program: The program of a forward pass that was traced for it, which may differ from the static trace's.
+        in_parts: Runs a training step, and calls a function between its two parts; None for a forward pass.
     """
 
-    call: Callable[..., Any]
+    call: Callable[[], Any]
     seconds_before: float = 0.0
     observation: Observation | None = None
     program: Program | None = None
+    in_parts: Callable[[Callable[[], None]], Any] | None = None
 
     def call_first(self) -> None:
         """Run the first pass, under observation if there is one."""
@@ -94,9 +97,21 @@ def prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> Prepare
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        return PreparedCall(lambda *between: compute_loss_and_gradients(list_layers(model), inputs, *between))
+        step = partial(compute_loss_and_gradients, list_layers(model), inputs)
+        return PreparedCall(step, in_parts=step)
     program = trace_program(model, inputs, training=True, compiled=mode == "xla")
-    return PreparedCall(_bind_program(program, inputs))
+    return PreparedCall(_bind_program(program, inputs), in_parts=partial(_refuse_parts, mode))
+
+
+def _refuse_parts(mode: str, between: object) -> NoReturn:
+    """Raise `NotOfferedError` where the parts of a training step are asked for that is one function.
+
+    TensorFlow runs an operator of it as soon as its inputs are there, or compiles it with others.
+    """
+    raise NotOfferedError(
+        f"mode={mode!r}: TensorFlow runs a training step as one function, in which no moment divides the forward from "
+        "the backward part; use mode='eager' to time both, or layer_times for the gradients of each layer"
+    )
 
 
 def _bind_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:

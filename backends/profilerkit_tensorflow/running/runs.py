@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import ModelInputs, NotOfferedError
+from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.passes import DevicePass
 
@@ -57,20 +56,6 @@ def prepare_run(
             prepared.call_first()
         first_call_seconds = prepared.seconds_before + time.perf_counter() - start
         wait = (lambda: None) if target.startswith("/CPU") else tf.test.experimental.sync_devices
-        in_parts = None
-        if training:
-            in_parts = prepared.call if mode == "eager" else partial(_refuse_parts, mode)
-        timed = DevicePass(prepared.call, wait, in_parts, first_call_seconds)
+        timed = DevicePass(prepared.call, wait, prepared.in_parts, first_call_seconds)
         timed.runs.extend(prepared.list_observed_runs(earlier))
         yield timed
-
-
-def _refuse_parts(mode: str, between: object) -> NoReturn:
-    """Raise `NotOfferedError` where the parts of a training step are asked for that is one function.
-
-    TensorFlow runs an operator of it as soon as its inputs are there, or compiles it with others.
-    """
-    raise NotOfferedError(
-        f"mode={mode!r}: TensorFlow runs a training step as one function, in which no moment divides the forward from "
-        "the backward part; use mode='eager' to time both, or layer_times for the gradients of each layer"
-    )
