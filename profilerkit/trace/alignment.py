@@ -150,6 +150,7 @@ def _join_lines(lines: Iterable[_Line], model: int, layers: LayerTable, matched:
     A layer joins the line of the reference's layer that it is ``matched`` with. Any other joins the line of a layer
     that the reference lacks, and another model has at the same path, of the same family.
     """
+    by_path = {row["path"]: row for row in layers}
     matched_layers = set(matched.values())
     further = {_make_key(row): row for row in layers if row["path"] not in matched_layers}
     for line in lines:
@@ -157,7 +158,7 @@ def _join_lines(lines: Iterable[_Line], model: int, layers: LayerTable, matched:
             row = further.get(_make_key(line.first))
         else:
             path = line.rows[0]["path"]
-            row = layers[matched[path]] if path in matched else None
+            row = by_path[matched[path]] if path in matched else None
         if row is not None:
             line.rows[model] = row
 
