@@ -38,25 +38,24 @@ def collect_facts(value: Any) -> dict[str, Any]:
     """
     facts: dict[str, Any] = {}
     seen: set[int] = set()
-
-    def visit(path: str, value: Any) -> None:
-        if isinstance(value, _PLAIN):
-            facts[path] = repr(value)
-            return
-        facts[path] = _Same(value)
-        if id(value) in seen:
-            return
-        seen.add(id(value))
-        values = _read_values(path, value)
-        parts = _list_parts(value)
-        if values is not None:
+    waiting = [("model", value)]
+    while waiting:
+        path, part = waiting.pop()
+        if isinstance(part, _PLAIN):
+            facts[path] = repr(part)
+            continue
+        facts[path] = _Same(part)
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        values = _read_values(path, part)
+        if values is None:
+            inside = list(_list_parts(part))
+        else:
             facts[f"{path} (values)"] = values
-            flags = getattr(value, "__dict__", {})  # that a framework or a user has set on an array
-            parts = ((f".{name}", flag) for name, flag in flags.items() if isinstance(flag, _PLAIN))
-        for name, part in parts:
-            visit(f"{path}{name}", part)
-
-    visit("model", value)
+            flags = getattr(part, "__dict__", {})  # that a framework or a user has set on an array
+            inside = [(f".{name}", flag) for name, flag in flags.items() if isinstance(flag, _PLAIN)]
+        waiting += [(f"{path}{name}", inner) for name, inner in reversed(inside)]  # the first is looked at next
     return facts
 
 
