@@ -12,6 +12,26 @@ from profilerkit.costs.numbers import is_float
 
 from .registry import OPERATORS, Cost, NodeCall, register_op_cost
 
+#: The inputs of attention that are masks, lengths instead of a mask, or a bias, which may hide scores like a mask.
+MASKS = {
+    "Attention": (3, 6),
+    "com.microsoft::Attention": (3, 5),
+    "com.microsoft::GroupQueryAttention": (),
+    "com.microsoft::MultiHeadAttention": (4, 5),
+    "com.microsoft::QAttention": (5,),
+}
+#: Attention in which no query attends to a later key, whatever its attributes are.
+_ALWAYS_CAUSAL = "com.microsoft::GroupQueryAttention"
+#: The attributes by which other operators are causal, and the attributes of a window outside which scores are hidden.
+_CAUSAL, _WINDOWS = ("is_causal", "unidirectional"), ("left_window_size", "right_window_size")
+
+
+def may_hide_scores(call: NodeCall) -> bool:
+    """Return whether attention, one of `MASKS`, may hide scores: by a mask or bias that it reads, or by a rule."""
+    is_causal = call.type == _ALWAYS_CAUSAL or any(call.attributes.get(name) for name in _CAUSAL)
+    has_window = any(call.attributes.get(name, -1) >= 0 for name in _WINDOWS)  # -1 is no window
+    return is_causal or has_window or any(map(call.has_input, MASKS[call.type]))
+
 
 def _is_added(call: NodeCall, *indices: int) -> bool:
     """Return whether one of these inputs is a mask or bias of numbers."""

@@ -1,4 +1,4 @@
-"""The standard's definitions of operators; a node as a call with its defaults, and as the body that defines it."""
+"""The standard's definitions of operators: schemas with default attributes, and the bodies that define some."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 
 from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, defs
 
-from profilerkit.costs import Shape
-
-from ..costs import NodeCall, Shapes
-from ..model.nodes import list_inner_graphs, name_operator, read_attributes
+from ..model.nodes import list_inner_graphs, read_attributes
 from ..model.types import STANDARD
 from .values import Value
 
-__all__ = ["Definition", "describe_call", "fill_body", "find_body", "find_definition"]
+__all__ = ["Definition", "fill_body", "find_body", "find_definition"]
 
 
 class Definition(NamedTuple):
@@ -53,76 +50,38 @@ def _read_definition(op: str, domain: str, version: int | None) -> Definition:
     return Definition(schema, defaults, read_attributes(defaults))
 
 
-def describe_call(
-    node: NodeProto,
-    inputs: Sequence[Value | None],
-    outputs: Sequence[Value] = (),
-    definition: Definition | None = None,
-) -> NodeCall:
-    """Return the call of a node; ``outputs`` are the known ones, ``definition`` has the default attributes."""
-    input_shapes, input_dtypes = _describe(inputs)
-    output_shapes, output_dtypes = _describe(outputs)
-    return NodeCall(
-        name_operator(node),
-        input_shapes,
-        output_shapes,
-        input_dtypes,
-        output_dtypes,
-        attributes=read_attributes(node.attribute),
-        defaults={} if definition is None else definition.default_values,
-        value=lambda index: None if (source := inputs[index]) is None else source.array,
-    )
-
-
-def _describe(values: Sequence[Value | None]) -> tuple[Shapes, tuple[str, ...]]:
-    """Return the shapes of values, and the names of their dtypes: empty for an input that is left out."""
-    shapes, dtypes = list[Shape | None](), list[str]()
-    for value in values:
-        shapes.append(None if value is None else value.shape)
-        dtypes.append("" if value is None else value.info.dtype or "unknown")
-    return Shapes(shapes), tuple(dtypes)
-
-
 # Bodies ---------------------------------------------------------------------------------------------------------------
 
 
 def find_body(
-    node: NodeProto, inputs: Sequence[Value | None], definition: Definition | None, opsets: Mapping[str, int]
+    node: NodeProto, inputs: Sequence[Value | None], definition: Definition, opsets: Mapping[str, int]
 ) -> FunctionProto | None:
     """Return the body by which the standard defines a node's operator; None if it does not define it by a body.
 
     The standard may change a body in a later operator set. The latest body that the model's operator set has is used.
-    """
-    if definition is None:
-        return None
-    schema = definition.schema
-    is_made_for_node = schema.has_context_dependent_function
-    versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
-    newest = opsets.get("" if node.domain in STANDARD else node.domain, 1)
-    version = max((candidate for candidate in versions if candidate <= newest), default=None)
-    body = None if version is None else _read_body(node, inputs, schema, version)
-    if not body:
-        return None
-    function: FunctionProto = FunctionProto.FromString(body)
-    function.attribute_proto.extend(definition.defaults)
-    if node.domain in STANDARD and not any(entry.domain == "" for entry in function.opset_import):
-        function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
-    return function
-
-
-def _read_body(node: NodeProto, inputs: Sequence[Value | None], schema: Any, version: int) -> bytes | None:
-    """Return the body of an operator, serialized; None if it is not known.
-
     Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
     """
-    if not schema.has_context_dependent_function:
-        return bytes(schema.get_function_with_opset_version(version))
-    types = []
-    for value in inputs:
-        if value is not None and not value.is_typed:
-            return None
-        types.append(b"" if value is None else value.type.SerializeToString())
-    return bytes(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
+    schema, is_standard = definition.schema, node.domain in STANDARD
+    is_made_for_node = schema.has_context_dependent_function
+    versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
+    newest = opsets.get("" if is_standard else node.domain, 1)
+    version = max((candidate for candidate in versions if candidate <= newest), default=None)
+    if version is None:
+        return None
+    if not is_made_for_node:
+        body = schema.get_function_with_opset_version(version)
+    elif all(value is None or value.is_typed for value in inputs):
+        types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
+        body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+    else:
+        return None
+    if not body:
+        return None
+    function: FunctionProto = FunctionProto.FromString(bytes(body))
+    function.attribute_proto.extend(definition.defaults)
+    if is_standard and not any(entry.domain == "" for entry in function.opset_import):
+        function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
+    return function
 
 
 def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:

@@ -56,16 +56,10 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     loop = _Loop(walk, visit, body, condition, begins)
     turns, follows_inputs = loop.find_turns(limit)
     turn = loop.walk_any_turn(turns)
-    never_stops = condition is not None and condition.is_true and turn.goes_on.is_true
-    if turns.most is not None and never_stops:
+    if turns.most is not None and loop.never_stops(turn):
         turns = Turns(turns.most, turns.most)
     walk.follows_inputs |= follows_inputs and turns.exact is not None
-    if turns.exact != 0:
-        walk.work.add_loop(loop.count_work(turns, turn))
-    stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
-    missing = "Loop of an unknown number of turns" if turns.most is None else ""
-    returned = () if turns.exact == 0 else (*turn.carried, *turn.stacked)
-    walk.work.append(Executed("Loop", walk.node, returned, tuple(stacked), visit.times, missing=missing))
+    stacked = loop.note(turns, turn)
     carried = [_choose_last(turns, begin, end) for begin, end in zip(begins, turn.carried, strict=True)]
     return [*(value.mark_from_inputs() if follows_inputs else value for value in carried), *stacked]
 
@@ -148,10 +142,24 @@ class _Loop:
         self.walk.work.append(Executed("Loop", self.walk.node, (), (number, condition), self.visit.times))
         return number, condition
 
-    def count_work(self, turns: Turns, turn: _AnyTurn) -> Work:
-        """Return the work of the body, or a choice of that or none if the loop may stop early or not run."""
-        if turns.exact is not None:
-            return turn.work
+    def never_stops(self, turn: _AnyTurn) -> bool:
+        """Return whether nothing but the limit ends the loop, though it has a condition: this is always true."""
+        return self.condition is not None and self.condition.is_true and turn.goes_on.is_true
+
+    def note(self, turns: Turns, turn: _AnyTurn) -> list[Value]:
+        """Note the work of the body, and the loop itself, which makes the stacked values of all turns; return these."""
+        stacked = [stack_turns(self.walk, value, 0, turns.exact) for value in turn.stacked]
+        last = () if turns.exact == 0 else (*turn.carried, *turn.stacked)
+        if turns.exact is None:
+            self.walk.work.add_loop(self._choose_work(turns, turn))
+        elif turns.exact > 0:
+            self.walk.work.add_loop(turn.work)
+        missing = "Loop of an unknown number of turns" if turns.most is None else ""
+        self.walk.work.append(Executed("Loop", self.walk.node, last, stacked, self.visit.times, missing=missing))
+        return stacked
+
+    def _choose_work(self, turns: Turns, turn: _AnyTurn) -> Work:
+        """Return the choice between the work of the body and none: the loop may stop early, or not run."""
         reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(self.visit.node))
         runs = Body(turn.work, [*turn.carried, *turn.stacked])
         # A loop that does not run returns the values for its first turn.

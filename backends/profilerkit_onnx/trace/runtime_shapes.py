@@ -19,8 +19,7 @@ from ..costs import NodeCall
 from ..costs.matmul import turn
 from ..costs.registry import Shape, UnknownShapeError
 from ..model.types import dtype_name, tensor_type
-from .definitions import describe_call
-from .values import Value
+from .values import Value, describe_call
 
 __all__ = ["infer_for_runtime"]
 

@@ -1,9 +1,13 @@
-"""The values of a graph in the walk: types, shapes, and the elements that are known before the model runs."""
+"""The values of a graph in the walk: types, shapes, and the elements that are known before the model runs.
+
+And the call of a node on such values, as the formulas of costs read it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,9 +17,11 @@ from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.costs import Shape
 from profilerkit.trace.records import TensorInfo
 
+from ..costs import NodeCall, Shapes
+from ..model.nodes import name_operator, read_attributes
 from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
-__all__ = ["Array", "MadeConstant", "Origin", "Value", "Values", "find_value"]
+__all__ = ["Array", "MadeConstant", "Origin", "Value", "Values", "describe_call", "find_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -122,3 +128,36 @@ def find_value(name: str, values: Mapping[str, Value], node: NodeProto | None = 
         return values[name]
     reader = "the graph returns" if node is None else f"the node {node.name or node.op_type!r} reads"
     raise UnfitError(f"{reader} the value {name!r}, which nothing before it makes; export the model again")
+
+
+def describe_call(
+    node: NodeProto,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value] = (),
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> NodeCall:
+    """Return the call of a node, as formulas read it.
+
+    ``outputs`` are the known ones, ``defaults`` the values of attributes that the node lacks.
+    """
+    input_shapes, input_dtypes = _describe(inputs)
+    output_shapes, output_dtypes = _describe(outputs)
+    return NodeCall(
+        name_operator(node),
+        input_shapes,
+        output_shapes,
+        input_dtypes,
+        output_dtypes,
+        attributes=read_attributes(node.attribute),
+        defaults=defaults,
+        value=lambda index: None if (source := inputs[index]) is None else source.array,
+    )
+
+
+def _describe(values: Sequence[Value | None]) -> tuple[Shapes, tuple[str, ...]]:
+    """Return the shapes of values, and the names of their dtypes: empty for an input that is left out."""
+    shapes, dtypes = list[Shape | None](), list[str]()
+    for value in values:
+        shapes.append(None if value is None else value.shape)
+        dtypes.append("" if value is None else value.info.dtype or "unknown")
+    return Shapes(shapes), tuple(dtypes)

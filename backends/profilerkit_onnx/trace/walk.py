@@ -18,14 +18,15 @@ from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
+from ..costs.attention import MASKS, may_hide_scores
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..costs.registry import OPERATORS
 from ..model.nodes import MOST_NODES, list_reads, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
-from .definitions import Definition, describe_call, fill_body, find_body, find_definition
+from .definitions import Definition, fill_body, find_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
-from .values import MadeConstant, Origin, Value, Values, find_value
+from .values import MadeConstant, Origin, Value, Values, describe_call, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
 
@@ -36,18 +37,6 @@ Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 _NOTHING = Declarations({}, {}, {}, {})
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 _ADVICE = "the file does not follow the standard; export the model again"
-#: The inputs of attention that are masks, lengths instead of a mask, or a bias, which may hide scores like a mask.
-_MASKS = {
-    "Attention": (3, 6),
-    "com.microsoft::Attention": (3, 5),
-    "com.microsoft::QAttention": (5,),
-    "com.microsoft::MultiHeadAttention": (4, 5),
-}
-#: Attention in which no query attends to a later key, whatever its attributes are.
-_ALWAYS_CAUSAL = ("com.microsoft::GroupQueryAttention",)
-#: The attributes by which other operators are causal, and the attributes of a window outside which scores are hidden;
-#: -1 is no window.
-_CAUSAL, _WINDOWS = ("is_causal", "unidirectional"), ("left_window_size", "right_window_size")
 
 
 class Visit(NamedTuple):
@@ -210,26 +199,30 @@ class Walk:
 
     def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
         """Go over an operator: by its formula, or by the body by which the standard defines one without a formula."""
-        node = visit.node
-        definition = find_definition(node, self.declared.opsets)
-        outputs = make_outputs(node, visit.inputs, definition, self.declared, self.numbers)
+        definition = find_definition(visit.node, self.declared.opsets)
+        outputs = make_outputs(visit.node, visit.inputs, definition, self.declared, self.numbers)
         for index, value in enumerate(outputs):
             if value.is_stored:
-                self.origins[value.number] = MadeConstant(node, index, visit.inputs, self.declared.opsets)
+                self.origins[value.number] = MadeConstant(visit.node, index, visit.inputs, self.declared.opsets)
         if outputs and all(value.constant for value in outputs):
-            if node.op_type != "Constant":
-                self.constants += 1
-                self.made_constants.update({value.number: value.bytes for value in outputs if value.array is None})
+            self._note_constants(visit.node, outputs)
             return outputs
-        cost, missing = OPERATORS.price(describe_call(node, visit.inputs, outputs, definition))
-        if missing and outputs and not is_known(visit.operator):
+        defaults = {} if definition is None else definition.default_values
+        cost, missing = OPERATORS.price(describe_call(visit.node, visit.inputs, outputs, defaults))
+        if missing and definition is not None and not is_known(visit.operator):
             outputs_of_body = self._walk_definition(visit, definition)
             if outputs_of_body is not None:
                 return outputs_of_body
         self.note(visit, outputs, cost.times(visit.times), missing)
         return outputs
 
-    def _walk_definition(self, visit: Visit, definition: Definition | None) -> list[Value | None] | None:
+    def _note_constants(self, node: NodeProto, outputs: Sequence[Value]) -> None:
+        """Note a node that a runtime computes once, with the bytes of what it makes."""
+        if node.op_type != "Constant":
+            self.constants += 1
+            self.made_constants.update({value.number: value.bytes for value in outputs if value.array is None})
+
+    def _walk_definition(self, visit: Visit, definition: Definition) -> list[Value | None] | None:
         """Go over the standard's function body of an operator; None if there is none, or if the walk over it fails."""
         body = find_body(visit.node, visit.inputs, definition, self.declared.opsets)
         if body is None:
@@ -251,7 +244,7 @@ class Walk:
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         if visit.operator in RECURRENT and cost.flops:
             self._note_lengths(visit, cost)
-        is_masked = _may_be_masked(visit.operator, node, inputs)
+        is_masked = visit.operator in MASKS and may_hide_scores(describe_call(node, inputs))
         self.work.append(
             Executed(visit.operator, self.node, read, made, visit.times, *cost, missing=missing, is_masked=is_masked)
         )
@@ -262,17 +255,3 @@ class Walk:
         if lengths is not None and lengths.array is None:
             all_work = Branch.of([(self.path, *cost)])
             self.work.choices.append(Choice((all_work, Branch({})), 0, _SHORTER.format(name_node(visit.node))))
-
-
-def _may_be_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]) -> bool:
-    """Return whether a node is attention with hidden scores, maybe: by a mask or bias that it reads, or by a rule."""
-    if operator in _ALWAYS_CAUSAL:
-        return True
-    positions = _MASKS.get(operator)
-    if positions is None:
-        return False
-    reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))
-    return reads_mask or any(
-        (attribute.name in _CAUSAL and attribute.i) or (attribute.name in _WINDOWS and attribute.i >= 0)
-        for attribute in node.attribute
-    )
