@@ -56,23 +56,29 @@ def _choose(call: NodeCall, has_softmax: bool) -> Cost:
 def _run_experts(call: NodeCall, first: _Layer, last: _Layer, beside: _Layer) -> Cost:
     """Return the cost of the networks of the chosen experts, and of the weighted sum of their results.
 
-    The layer beside the first makes the gates, if its input is there.
+    The layer beside the first makes the gates, if its input is there. Else the first product of a gated activation
+    makes two numbers for each unit.
     """
     *sizes, features = call.inputs[0]
     tokens, chosen = math.prod(sizes), call.attribute("k", 1)
-    columns = call.inputs[first.weight][1]
+    passes, columns = tokens * chosen, call.inputs[first.weight][1]
     if call.inputs[last.weight][1] != features:
         raise UnknownCostError  # before onnxruntime 1.23 the weights lay the other way
-    has_gates_beside, passes = call.has_input(beside.weight), tokens * chosen
+    has_gates_beside = call.has_input(beside.weight)
     is_fused = not has_gates_beside and call.attribute("activation_type", "relu") in _GATED
     units = columns // 2 if is_fused else columns
-    cost = _activate(call, passes * units)
+    cost = _multiply(call, first, passes, features, columns).plus(_multiply(call, last, passes, units, features))
+    if has_gates_beside:
+        cost = cost.plus(_multiply(call, beside, passes, features, units))
+    cost = cost.plus(_activate(call, passes * units))
     if has_gates_beside or is_fused:
         cost = cost.plus(_MULTIPLY(passes * units))
-    products = [(first, features, columns), (last, units, features), (beside, features, units)]
-    for layer, summed, made in products if has_gates_beside else products[:2]:
-        cost = cost.plus(matmul.matrix_product(passes, summed, made, call.has_input(layer.bias)))
     return cost.plus(_MULTIPLY(passes * features)).plus(elementwise.add_summands(chosen, tokens * features))
+
+
+def _multiply(call: NodeCall, layer: _Layer, rows: int, summed: int, columns: int) -> Cost:
+    """Return the cost of the product of a layer, and of its bias if it has one."""
+    return matmul.matrix_product(rows, summed, columns, call.has_input(layer.bias))
 
 
 def _activate(call: NodeCall, elements: int) -> Cost:

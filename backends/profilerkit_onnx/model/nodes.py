@@ -125,18 +125,16 @@ def order_nodes(nodes: Sequence[NodeProto]) -> list[int]:
     """
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     order: dict[int, None] = {}
-    visited = set[int]()
-    waiting = list(reversed(range(len(nodes))))
+    waiting = list(reversed(range(len(nodes))))  # the next node is the last
+    seen = set[int]()
     while waiting:
         index = waiting[-1]
-        needs = set[int]()
-        if index not in visited:
-            visited.add(index)
-            needs = {makers[name] for name in list_reads(nodes[index]) if name in makers} - visited
-        if needs:
-            waiting += sorted(needs)  # before this node, which is looked at again after them
-        else:
+        if index in seen:  # for the second time: the nodes whose results it reads are in order
             order[waiting.pop()] = None
+            continue
+        seen.add(index)
+        needs = {makers[name] for name in list_reads(nodes[index]) if name in makers}
+        waiting += sorted(needs - seen, reverse=True)
     return list(order)
 
 

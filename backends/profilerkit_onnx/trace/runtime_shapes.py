@@ -226,6 +226,21 @@ def _concatenate(call: NodeCall) -> Types:
     return [tensor_type(read_element(call, 2), tuple(joined))]
 
 
+def _make_floats(call: NodeCall) -> Types:
+    """Floats in the shape of the first input, whatever its dtype is."""
+    return [tensor_type(TensorProto.FLOAT, call.inputs[0])]
+
+
+def _compare(call: NodeCall) -> Types:
+    """A truth value for each pair of elements."""
+    return [tensor_type(TensorProto.BOOL, np.broadcast_shapes(call.inputs[0], call.inputs[1]))]
+
+
+def _normalize_groups_of_sum(call: NodeCall) -> Types:
+    """The normalized sum, and the sum itself."""
+    return keep_shape()(call) * 2
+
+
 _MICROSOFT, _BLOCKED = "com.microsoft::", "com.microsoft.nchwc::"
 #: Operators whose output is like their first input.
 _LIKE_THE_FIRST = """
@@ -234,15 +249,10 @@ _LIKE_THE_FIRST = """
 """
 _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: keep_shape() for name in _LIKE_THE_FIRST.split()},
-    **dict.fromkeys(
-        ("ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"), lambda call: [tensor_type(TensorProto.FLOAT, call.inputs[0])]
-    ),
+    **{f"ai.onnx.ml::{name}": _make_floats for name in ("Normalizer", "Scaler")},
     **{f"ai.onnx.ml::{name}": keep_shape() for name in ("Binarizer", "Imputer")},
     # The standard defines these by a body alone, in some versions.
-    **dict.fromkeys(
-        ("GreaterOrEqual", "LessOrEqual"),
-        lambda call: [tensor_type(TensorProto.BOOL, np.broadcast_shapes(call.inputs[0], call.inputs[1]))],
-    ),
+    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), _compare),
     **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), keep_shape()),
     "SimplifiedLayerNormalization": keep_shape(),
     _MICROSOFT + "Attention": _attend,
@@ -273,7 +283,7 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "QLinearMul": broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearWhere": broadcast(0, 1, 4, element=1),
     _MICROSOFT + "QuantizeLinear": keep_shape(element=2, otherwise=TensorProto.UINT8),
-    _MICROSOFT + "SkipGroupNorm": lambda call: keep_shape()(call) * 2,  # the second is the sum
+    _MICROSOFT + "SkipGroupNorm": _normalize_groups_of_sum,
     _MICROSOFT + "SkipLayerNormalization": _normalize_sum,
     _MICROSOFT + "SkipSimplifiedLayerNormalization": _normalize_sum,
     _BLOCKED + "AveragePool": follow_standard("AveragePool", 0),
