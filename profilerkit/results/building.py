@@ -49,10 +49,8 @@ def build_report(
     others = [status for status in shown if not isinstance(status, Metric)]
     origins = _read_origins(shown, statuses, backend)
     inputs, trace = origins.inputs, origins.trace
-    ran = trace if trace is not None and trace.failure is None else None
+    completed = trace if trace is not None and trace.failure is None else None
     batches = _find_batch_sizes(shown, origins, backend, model)
-    leaves = () if inputs is None else inputs.leaves()
-    dtypes = dict.fromkeys(dtype_name(leaf.dtype) for leaf in leaves if getattr(leaf, "dtype", None) is not None)
     report = Report(
         name=name,
         backend=backend.name,
@@ -60,14 +58,14 @@ def build_report(
         statuses=records,
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs="" if inputs is None else repr(inputs),
-        input_dtypes=", ".join(dtypes),
+        input_dtypes="" if inputs is None else _list_dtypes(inputs),
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys(_list_notes(origins, others, batches, records.values()))),
         conditions=origins.conditions,
         environment=_describe_environment(backend, model, arguments.get("device"), origins.has_run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        operators=ran.operator_table if ran else None,
-        memory=ran.memory if ran else None,
+        operators=completed.operator_table if completed else None,
+        memory=completed.memory if completed else None,
         arguments={key: _shorten(value) for key, value in arguments.items()},
         fingerprint=_make_fingerprint(trace) if trace else "",
     )
@@ -92,38 +90,46 @@ class _Origins(NamedTuple):
 
     Attributes:
         inputs: The inputs of the model.
-        traced: The status of its trace.
-        trace: The trace.
-        traces: All traces, the model's first; another one may be the trace of a training step.
+        trace: The trace of the model.
+        traced_inputs: The statuses of the inputs of this trace.
+        other_traces: Further traces, such as the trace of a training step.
         has_run: Whether the model was run.
-        conditions: The caller's settings that change numbers: the framework's, if the model ran, and the traces'.
+        settings: The framework's settings of the caller that change numbers, if the model was run.
     """
 
     inputs: ModelInputs | None
-    traced: StatusKey | None
     trace: ModelTrace | None
-    traces: Sequence[ModelTrace]
+    traced_inputs: Sequence[StatusKey]
+    other_traces: Sequence[ModelTrace]
     has_run: bool
-    conditions: tuple[str, ...]
+    settings: Sequence[str]
+
+    @property
+    def traces(self) -> list[ModelTrace]:
+        """All traces, the model's first."""
+        return [*([] if self.trace is None else [self.trace]), *self.other_traces]
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The caller's settings that change numbers: the framework's, and the traces'."""
+        of_traces = [condition for trace in self.traces for condition in trace.conditions]
+        return tuple(dict.fromkeys([*self.settings, *of_traces]))
 
 
 def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey], backend: Backend) -> _Origins:
     """Return the origins of the shown statuses among all computed ones."""
     origins = list_origins(*shown)
-    inputs, traced = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))
-    trace = None if traced is None else traced.value
+    inputs, trace = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))
     # The value of a text that is drawn when it is first read is its source.
     values = [origin.outcome.value for origin in origins]
-    traces = [value for value in (trace, *values) if isinstance(value, ModelTrace)]
     has_run = any(isinstance(value, Measurement) for value in values) or any(origin.outcome.runs for origin in origins)
-    settings = backend.non_default_settings if has_run else ()
     return _Origins(
         inputs.value if inputs is not None and isinstance(inputs.value, ModelInputs) else None,
-        traced,
-        trace if isinstance(trace, ModelTrace) else None,
-        traces,
+        trace.value if trace is not None and isinstance(trace.value, ModelTrace) else None,
+        () if trace is None else trace.sources,
+        [value for value in values if isinstance(value, ModelTrace) and (trace is None or value is not trace.value)],
         has_run,
-        tuple(dict.fromkeys((*settings, *(setting for one in traces for setting in one.conditions)))),
+        backend.non_default_settings if has_run else (),
     )
 
 
@@ -136,20 +142,27 @@ def _find_origin(key: str, origins: Iterable[StatusKey], statuses: Mapping[str, 
     return candidates[0] if len(candidates) == 1 else statuses.get(key)
 
 
+def _list_dtypes(inputs: ModelInputs) -> str:
+    """Return the dtypes of the inputs: "int64, float32"."""
+    dtypes = (getattr(leaf, "dtype", None) for leaf in inputs.leaves())
+    return ", ".join(dict.fromkeys(dtype_name(dtype) for dtype in dtypes if dtype is not None))
+
+
 def _find_batch_sizes(shown: Sequence[StatusKey], origins: _Origins, backend: Backend, model: Any) -> dict[str, int]:
     """Return by status key the batch size of the inputs that its value was computed from, if these tell one."""
     trace = None if origins.trace is None or origins.trace.left_out else origins.trace  # a backend needs all layers
-    traced_inputs = () if origins.traced is None else origins.traced.sources
-    inputs = {id(origin): origin for origin in list_origins(*shown) if isinstance(origin, Inputs)}
-    sizes = {
-        number: find_batch_size(origin.value, backend, model, trace if origin in traced_inputs else None)
-        for number, origin in inputs.items()
-    }
+    sizes: dict[int, int | None] = {}  # by the id of the inputs' status: many values have the same inputs
     batches: dict[str, int] = {}
     for status in shown:
-        numbers = [size for origin in list_origins(status) if (size := sizes.get(id(origin))) is not None]
-        if numbers:
-            batches[status.NAME] = numbers[-1]
+        for inputs in list_origins(status):
+            if not isinstance(inputs, Inputs):
+                continue
+            if id(inputs) not in sizes:
+                trace_of_inputs = trace if inputs in origins.traced_inputs else None
+                sizes[id(inputs)] = find_batch_size(inputs.value, backend, model, trace_of_inputs)
+            size = sizes[id(inputs)]
+            if size is not None:
+                batches[status.NAME] = size
     return batches
 
 
@@ -159,10 +172,7 @@ def _find_batch_sizes(shown: Sequence[StatusKey], origins: _Origins, backend: Ba
 def _list_notes(
     origins: _Origins, others: Iterable[StatusKey], batches: Mapping[str, int], records: Collection[StatusRecord]
 ) -> Iterator[str]:
-    """Yield the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics.
-
-    Those of metrics, and behind them the warnings of measurements, have the names of the metrics before them.
-    """
+    """Yield the notes of inputs, of traces and of keys that are no metrics, then further notes of metrics."""
     if origins.inputs is not None and origins.inputs.note:
         yield origins.inputs.note
     yield from write_notes(origins.conditions)
@@ -173,9 +183,17 @@ def _list_notes(
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         yield f"values are for batches of different sizes: {listing}"
+    yield from _list_notes_of_metrics(records, notes_of_traces)
+
+
+def _list_notes_of_metrics(records: Collection[StatusRecord], known: Container[str]) -> Iterator[str]:
+    """Yield the notes of metrics that are not known, then the warnings of measurements.
+
+    Each is there once, behind the names of its metrics.
+    """
     names: dict[str, list[str]] = {}
     for record in records:
-        if record.note and record.note not in notes_of_traces:
+        if record.note and record.note not in known:
             names.setdefault(record.note, []).append(record.friendly_name)
     for record in records:
         for warning in dict.fromkeys(record.value.warnings if isinstance(record.value, Measurement) else ()):
