@@ -1,10 +1,12 @@
 // Where the boxes of a graph lie: each below all that it reads, beside others of its rank; lines that pass ranks have a
-// place in them. After Sugiyama, Tagawa and Toda, Methods for Visual Understanding of Hierarchical System Structures.
+// bend in each of them. After Sugiyama, Tagawa and Toda, Methods for Visual Understanding of Hierarchical System Structures.
+//
+// A box comes with its `sources`, the boxes that it reads, and gets from each step what the next one needs: its size `w`
+// and `h`, its `rank`, its `bends`, what is `above` and `below` it, its `place` in the rank, its middle `x`, and its `y`
+// from the top. A bend is like a box without sources.
 
-const ASIDE = 18;
-const BELOW = 20;
-const FRAME = 14;
-const HEADER = 26;
+/** The gaps between boxes beside and below each other, and the frame and the header around what is inside a box. */
+const [ASIDE, BELOW, FRAME, HEADER] = [18, 20, 14, 26];
 const MOST_BENDS = 4000;
 const SWEEPS = 6;
 
@@ -36,38 +38,30 @@ function enclose(box, inner) {
   [box.w, box.h] = [width, inner.h + HEADER + FRAME];
 }
 
-/** Put the ranks below each other, and return how high all of them are. */
-function stack(ranks) {
-  let y = 0;
-  for (const inRank of ranks) {
-    const height = Math.max(...inRank.map((one) => one.h));
-    for (const one of inRank) Object.assign(one, { y: y + (height - one.h) / 2, top: y, bottom: y + height });
-    y += height + BELOW;
-  }
-  return Math.max(0, y - BELOW);
-}
+// Ranks ---------------------------------------------------------------------------------------------------------------
 
 /** Give each box a rank below those of all that it reads; one that reads nothing stands right above what reads it. */
 function rank(boxes) {
   const readers = new Map(boxes.map((box) => [box, []]));
-  const left = new Map(boxes.map((box) => [box, box.sources.size]));
   for (const box of boxes) for (const source of box.sources) readers.get(source).push(box);
-  const waiting = boxes.filter((box) => !box.sources.size);
-  for (const box of waiting) box.rank = 0;
-  for (let place = 0; place < waiting.length; place += 1) {
-    for (const reader of readers.get(waiting[place])) {
-      reader.rank = Math.max(reader.rank ?? 0, waiting[place].rank + 1);
+  const left = new Map(boxes.map((box) => [box, box.sources.size])); // how many of its sources have no rank yet
+  const ranked = boxes.filter((box) => !box.sources.size);
+  for (const box of ranked) box.rank = 0;
+  for (const box of ranked) { // boxes are added on the way
+    for (const reader of readers.get(box)) {
+      reader.rank = Math.max(reader.rank ?? 0, box.rank + 1);
       left.set(reader, left.get(reader) - 1);
-      if (!left.get(reader)) waiting.push(reader);
+      if (!left.get(reader)) ranked.push(reader);
     }
   }
   for (const box of boxes) {
-    if (box.key !== "entry" && !box.sources.size && readers.get(box).length) box.rank = Math.max(0, Math.min(...readers.get(box).map((reader) => reader.rank)) - 1);
+    const first = Math.min(...readers.get(box).map((reader) => reader.rank));
     if (box.key === "exit") box.rank = Math.max(...boxes.map((one) => one.rank));
+    else if (box.key !== "entry" && !box.sources.size && first < Infinity) box.rank = Math.max(0, first - 1);
   }
 }
 
-/** Where lines pass ranks: one place in each rank for all lines of a box. */
+/** Where lines pass ranks: one bend in each rank for all lines of a box. */
 function bendsOf(boxes) {
   const bends = [];
   for (const box of boxes) box.bends = [];
@@ -75,7 +69,7 @@ function bendsOf(boxes) {
     for (const source of box.sources) {
       for (let at = source.rank + 1; at < box.rank && bends.length < MOST_BENDS; at += 1) {
         if (source.bends[at]) continue;
-        source.bends[at] = { rank: at, w: 8, h: 0, isBend: true };
+        source.bends[at] = { rank: at, w: 8, h: 0 };
         bends.push(source.bends[at]);
       }
     }
@@ -85,7 +79,9 @@ function bendsOf(boxes) {
 
 /** Tell boxes and bends what is next to them in the rank above and in that below. */
 function connect(boxes) {
-  for (const box of boxes) for (const one of [box, ...box.bends.filter(Boolean)]) Object.assign(one, { above: new Set(), below: new Set() });
+  for (const box of boxes) {
+    for (const one of [box, ...box.bends.filter(Boolean)]) Object.assign(one, { above: new Set(), below: new Set() });
+  }
   for (const box of boxes) {
     for (const source of box.sources) {
       let upper = source;
@@ -100,44 +96,67 @@ function connect(boxes) {
   }
 }
 
+// Places in ranks -----------------------------------------------------------------------------------------------------
+
 const mean = (ones, value) => [...ones].reduce((sum, one) => sum + one[value], 0) / ones.size;
+
+/** Visit the ranks from above and from below in turn; `visit` gets a rank and the side that was visited before. */
+function sweep(ranks, times, visit) {
+  for (let time = 0; time < times; time += 1) {
+    const [side, order] = time % 2 ? ["below", [...ranks].reverse()] : ["above", ranks];
+    for (const inRank of order) visit(inRank, side);
+  }
+}
 
 /** Order the ranks so that few lines cross: each box near the middle of what is next to it. */
 function untangle(ranks) {
-  const number = (inRank) => inRank.forEach((one, place) => Object.assign(one, { place: place - inRank.length / 2 }));
+  const number = (inRank) => inRank.forEach((one, index) => (one.place = index - inRank.length / 2));
   ranks.forEach(number);
-  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
-    const [side, order] = sweep % 2 ? ["below", [...ranks].reverse()] : ["above", ranks];
-    for (const inRank of order) {
-      for (const one of inRank) one.middle = one[side].size ? mean(one[side], "place") : one.place;
-      inRank.sort((one, two) => one.middle - two.middle);
-      number(inRank);
-    }
-  }
+  sweep(ranks, SWEEPS, (inRank, side) => {
+    for (const one of inRank) one.wanted = one[side].size ? mean(one[side], "place") : one.place;
+    inRank.sort((one, two) => one.wanted - two.wanted);
+    number(inRank);
+  });
 }
 
 /** Move boxes below and above each other as far as those beside them let them. */
 function straighten(ranks) {
   for (const inRank of ranks) {
     let x = 0;
-    inRank.forEach((one, place) => (one.x = x += place ? apart(inRank[place - 1], one) : 0));
+    inRank.forEach((one, index) => (one.x = x += index ? apart(inRank[index - 1], one) : 0));
     for (const one of inRank) one.x -= x / 2;
   }
-  for (let sweep = 0; sweep < 2 * SWEEPS; sweep += 1) {
-    const [side, order] = sweep % 2 ? ["below", [...ranks].reverse()] : ["above", ranks];
-    for (const inRank of order) spread(inRank, inRank.map((one) => (one[side].size ? mean(one[side], "x") : one.x)));
-  }
+  sweep(ranks, 2 * SWEEPS, (inRank, side) => {
+    for (const one of inRank) one.wanted = one[side].size ? mean(one[side], "x") : one.x;
+    spread(inRank);
+  });
 }
 
 /** How far apart the middles of two boxes beside each other are. */
 const apart = (one, two) => (one.w + two.w) / 2 + ASIDE;
 
 /** Place the boxes of a rank near where they are wanted: in the middle of what pushing right and pushing left make. */
-function spread(inRank, wanted) {
-  const [right, left] = [[...wanted], [...wanted]];
-  for (let place = 1; place < right.length; place += 1) right[place] = Math.max(right[place], right[place - 1] + apart(inRank[place - 1], inRank[place]));
-  for (let place = left.length - 2; place >= 0; place -= 1) left[place] = Math.min(left[place], left[place + 1] - apart(inRank[place], inRank[place + 1]));
-  inRank.forEach((one, place) => (one.x = (right[place] + left[place]) / 2));
+function spread(inRank) {
+  const right = inRank.map((one) => one.wanted);
+  const left = [...right];
+  for (let index = 1; index < right.length; index += 1) {
+    right[index] = Math.max(right[index], right[index - 1] + apart(inRank[index - 1], inRank[index]));
+  }
+  for (let index = left.length - 2; index >= 0; index -= 1) {
+    left[index] = Math.min(left[index], left[index + 1] - apart(inRank[index], inRank[index + 1]));
+  }
+  inRank.forEach((one, index) => (one.x = (right[index] + left[index]) / 2));
+}
+
+/** Put the ranks below each other, and return how high all of them are. */
+function stack(ranks) {
+  let y = 0;
+  for (const inRank of ranks) {
+    const height = Math.max(...inRank.map((one) => one.h));
+    for (const one of inRank) Object.assign(one, { y: y + (height - one.h) / 2, top: y, bottom: y + height });
+    y += height + BELOW;
+  }
+  return Math.max(0, y - BELOW);
 }
 
 /** The points of the line from a box to one that reads it. */
