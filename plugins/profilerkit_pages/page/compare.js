@@ -8,7 +8,9 @@ const ALIKE = 0.5;
 class Sides {
   constructor(place, tools) {
     Object.assign(this, { place, tools });
-    this.pairs = data.sides.map((sides, index) => ({ sides, reports: [data.reports[0], data.reports[index + 1]] })).filter((pair) => pair.sides);
+    this.pairs = data.sides.map(
+      (sides, index) => ({ sides, reports: [data.reports[0], data.reports[index + 1]] }),
+    ).filter((pair) => pair.sides);
     this.only = address.get("changed") === "1";
     this.show(address.among("beside", this.pairs.map((_, index) => index)));
   }
@@ -35,7 +37,9 @@ class Sides {
 
   /** How many layers there are of each kind of change. */
   counts() {
-    const met = CHANGES.map((change) => [change, this.changes.filter((one) => one === change).length]).filter(([, number]) => number);
+    const met = CHANGES.map(
+      (change) => [change, this.changes.filter((one) => one === change).length],
+    ).filter(([, number]) => number);
     const counts = met.map(([change, number]) => `${grouped(number)} ${change}`).join(", ");
     return `${counts} of ${counted(this.changes.length, "layer")} in both models together.`;
   }
@@ -49,14 +53,34 @@ class Sides {
     this.tools.replaceChildren();
     if (!first) return this.place.append(nothing("No size of layers is known of both models."));
     const colours = coloursOf(...both);
-    const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, { isLinked: false, name: this.pair.reports[at].name, column: layers.column(first.key), colours }));
-    return this.tools.append(sizeChoice("Sized by", sizes, first, ({ key }) => maps.forEach((map) => map.set({ column: map.layers.column(key) }))));
+    const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, {
+      isLinked: false,
+      name: this.pair.reports[at].name,
+      column: layers.column(first.key),
+      colours,
+    }));
+    return this.tools.append(sizeChoice(
+      "Sized by",
+      sizes,
+      first,
+      ({ key }) => maps.forEach((map) => map.set({ column: map.layers.column(key) })),
+    ));
   }
 
   table(lead) {
     const { sides, reports } = this.pair;
     const [reference, name] = reports.map((report) => report.name);
-    const change = { key: "change", title: "Change", unit: "", scale: "none", numeric: false, share: false, shown: true, isFirst: true, values: sides.changes };
+    const change = {
+      key: "change",
+      title: "Change",
+      unit: "",
+      scale: "none",
+      numeric: false,
+      share: false,
+      shown: true,
+      isFirst: true,
+      values: sides.changes,
+    };
     const table = new Table(this.place, this.tools, new Rows({ ...sides, columns: [change, ...sides.columns] }), {
       title: `Layers of ${reference} and ${name}`,
       prefix: "side-",

@@ -10,7 +10,9 @@ function csvCell(value) {
 
 /** Rows as pairs of a column's key and its value, which is a text where JSON or the browser has no such number. */
 function pairsOf(layers, rows) {
-  return rows.map((row) => [["path", layers.path(row)], ...layers.columns.map((column) => [column.key, column.written[row]])]);
+  return rows.map(
+    (row) => [["path", layers.path(row)], ...layers.columns.map((column) => [column.key, column.written[row]])],
+  );
 }
 
 function csvOf(layers, rows) {
@@ -34,7 +36,23 @@ function downloads(about, table) {
   return el(
     "span",
     { class: "field", role: "group", "aria-label": "Download" },
-    el("button", { type: "button", title: "Download these rows as CSV", onclick: () => saveFile(`${name}.csv`, "text/csv", csvOf(table.layers, table.rows)) }, "CSV"),
-    el("button", { type: "button", title: "Download these rows as JSON, with the metrics", onclick: () => saveFile(`${name}.json`, "application/json", jsonOf(about, table.layers, table.rows)) }, "JSON"),
+    el(
+      "button",
+      {
+        type: "button",
+        title: "Download these rows as CSV",
+        onclick: () => saveFile(`${name}.csv`, "text/csv", csvOf(table.layers, table.rows)),
+      },
+      "CSV",
+    ),
+    el(
+      "button",
+      {
+        type: "button",
+        title: "Download these rows as JSON, with the metrics",
+        onclick: () => saveFile(`${name}.json`, "application/json", jsonOf(about, table.layers, table.rows)),
+      },
+      "JSON",
+    ),
   );
 }

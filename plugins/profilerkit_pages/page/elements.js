@@ -37,26 +37,49 @@ function choice(text, entries, chosen, onChoose) {
 /** A small table of texts and nodes; `numeric` are the places of its columns of numbers. */
 function plainTable(titles, lines, numeric = []) {
   const kind = (place) => (numeric.includes(place) ? "number" : null);
-  const head = el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))));
-  return el("table", { class: "plain" }, head, el("tbody", {}, ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell))))));
+  const head = el(
+    "thead",
+    {},
+    el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))),
+  );
+  return el(
+    "table",
+    { class: "plain" },
+    head,
+    el(
+      "tbody",
+      {},
+      ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell)))),
+    ),
+  );
 }
 
 /** A legend: pairs of the class of a swatch and of what it means. */
 function legend(entries, label = "Legend") {
-  return el("ul", { class: "legend", "aria-label": label }, ...entries.map(([kind, text]) => el("li", {}, el("i", { class: `swatch ${kind}` }), el("span", {}, text))));
+  return el(
+    "ul",
+    { class: "legend", "aria-label": label },
+    ...entries.map(([kind, text]) => el("li", {}, el("i", { class: `swatch ${kind}` }), el("span", {}, text))),
+  );
 }
 
 let pen;
 
 /** How wide a text is in the font of the page, in pixels. */
 function textWidth(text, size, weight = "") {
-  pen ??= Object.assign(document.createElement("canvas").getContext("2d"), { family: getComputedStyle(document.body).fontFamily });
+  pen ??= Object.assign(document.createElement("canvas").getContext("2d"), {
+    family: getComputedStyle(document.body).fontFamily,
+  });
   pen.font = `${weight} ${size}px ${pen.family}`;
   return pen.measureText(text).width;
 }
 
 /** Facts: pairs of what they are and what is known. */
-const factList = (pairs) => el("dl", { class: "facts" }, ...pairs.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
+const factList = (pairs) => el(
+  "dl",
+  { class: "facts" },
+  ...pairs.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))),
+);
 
 /** A box to tick. */
 function tick(text, checked, onTick) {

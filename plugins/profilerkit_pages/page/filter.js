@@ -14,7 +14,13 @@ function numberOf(text, scale) {
   return number * (FACTORS[word] ?? FACTORS[word.replace(/b$/, "")] ?? (word === "b" ? 1 : NaN));
 }
 
-const COMPARED = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
+const COMPARED = {
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+  "=": (a, b) => a === b,
+};
 
 /** A condition on a column, or null where the word is only a word. */
 function condition(rows, word) {

@@ -25,7 +25,12 @@ function formatNumber(number, digits = 4) {
   }
   if (Number.isInteger(number)) return size >= 10000 ? grouped(number) : String(number);
   const behind = Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), 12);
-  if (size >= 10000) return number.toLocaleString("en-US", { minimumFractionDigits: digits > 4 ? behind : 0, maximumFractionDigits: behind });
+  if (size >= 10000) {
+    return number.toLocaleString("en-US", {
+      minimumFractionDigits: digits > 4 ? behind : 0,
+      maximumFractionDigits: behind,
+    });
+  }
   const text = number.toFixed(behind);
   return digits === 4 && text.includes(".") ? text.replace(/\.?0+$/, "") : text; // among more digits zeros stay: they align
 }

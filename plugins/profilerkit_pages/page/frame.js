@@ -13,7 +13,9 @@ function section(key) {
 /** Links to the sections that are shown; `follow` is what a click does, if not what a link does anyway. */
 function links(follow = () => {}) {
   const sections = [...document.querySelectorAll("main section[data-title]")].filter((node) => !node.hidden);
-  document.querySelector(".sections").replaceChildren(...sections.map((node) => el("a", { href: `#${node.id}`, onclick: (event) => follow(event, node) }, node.dataset.title)));
+  document.querySelector(".sections").replaceChildren(...sections.map(
+    (node) => el("a", { href: `#${node.id}`, onclick: (event) => follow(event, node) }, node.dataset.title),
+  ));
 }
 
 /** Light or dark as the system has it, until the button says otherwise; the page stores nothing. */

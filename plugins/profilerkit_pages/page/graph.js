@@ -1,6 +1,10 @@
 // The graph of a model: what runs in a layer, and what reads what. Each box has a picture of its own inside, so that
 // opening one moves no other around.
 
+const WHAT_BOXES_READ =
+  "What reads what, from the inputs down. A click opens a layer, and closes it; blocks that are alike are one box. The " +
+  "stronger the color, the larger the part of the whole.";
+
 class Graph {
   constructor(place, tools, operators, layers, inputs) {
     this.layers = layers;
@@ -11,8 +15,17 @@ class Graph {
       el("button", { type: "button", onclick: () => this.change(() => this.model.closeAll()) }, "Close all"),
       tick("Fit", false, (isWhole) => this.scroller.classList.toggle("fit", isWhole)),
     );
-    this.scroller = el("div", { class: "scroll graph", onclick: (event) => this.click(event), onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => tip.hide() });
-    place.replaceChildren(el("p", { class: "lead" }, "What reads what, from the inputs down. A click opens a layer, and closes it; blocks that are alike are one box. The stronger the color, the larger the part of the whole."), this.scroller);
+    this.scroller = el("div", {
+      class: "scroll graph",
+      onclick: (event) => this.click(event),
+      onkeydown: (event) => this.key(event),
+      onpointermove: (event) => this.hover(event),
+      onpointerleave: () => tip.hide(),
+    });
+    place.replaceChildren(
+      el("p", { class: "lead" }, WHAT_BOXES_READ),
+      this.scroller,
+    );
     redrawn(this.scroller, () => this.draw());
     this.scroller.scrollLeft = 10 + this.boxes[0].x - this.scroller.clientWidth / 2; // of a wide graph the inputs are in view
   }
@@ -30,8 +43,28 @@ class Graph {
     const { w, h } = arrange(level, (box) => this.measure(box));
     this.boxes = [];
     const most = Math.max(...this.model.flat(level).filter((box) => !box.isOpen).map((box) => box.value ?? 0));
-    const root = svg("svg", { class: "chart", width: w + 20, height: h + 20, viewBox: `0 0 ${w + 20} ${h + 20}`, role: "group", "aria-label": "Graph of the model" });
-    const head = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" }, svg("path", { d: "M0,0L8,4L0,8Z" }));
+    const root = svg("svg", {
+      class: "chart",
+      width: w + 20,
+      height: h + 20,
+      viewBox: `0 0 ${w + 20} ${h + 20}`,
+      role: "group",
+      "aria-label": "Graph of the model",
+    });
+    const head = svg(
+      "marker",
+      {
+        id: "arrow",
+        viewBox: "0 0 8 8",
+        refX: 7,
+        refY: 4,
+        markerWidth: 8,
+        markerHeight: 8,
+        orient: "auto",
+        markerUnits: "userSpaceOnUse",
+      },
+      svg("path", { d: "M0,0L8,4L0,8Z" }),
+    );
     root.append(svg("defs", {}, head));
     this.put(root, level, 10, 10, most);
     root.dataset.boxes = this.boxes.length;
@@ -41,14 +74,20 @@ class Graph {
 
   measure(box) {
     if (!box.label) return [box.ops.length ? 40 : 0, 0];
-    const upper = textWidth(cut(box.label), 12, "600") + (box.type ? 8 + textWidth(cut(box.type), 12) : 0) + (box.canOpen ? 18 : 0);
-    const lower = textWidth(cut(box.under ?? ""), 11.5) + (box.share ? 14 + textWidth(box.share, 11.5, "600") : 0);
+    const type = box.type ? 8 + textWidth(cut(box.type), 12) : 0;
+    const upper = textWidth(cut(box.label), 12, "600") + type + (box.canOpen ? 18 : 0);
+    const share = box.share ? 14 + textWidth(box.share, 11.5, "600") : 0;
+    const lower = textWidth(cut(box.under ?? ""), 11.5) + share;
     return [Math.max(upper, lower) + 18, lower ? 40 : 24];
   }
 
   /** Draw the lines and the boxes of a level, and those inside of open ones. */
   put(parent, level, left, top, most) {
-    for (const { points, box } of level.lines) parent.append(svg("path", { class: "edge", d: pathOf(points, left, top), "marker-end": box.label ? "url(#arrow)" : null }));
+    for (const { points, box } of level.lines) {
+      parent.append(
+        svg("path", { class: "edge", d: pathOf(points, left, top), "marker-end": box.label ? "url(#arrow)" : null }),
+      );
+    }
     const ends = new Set(level.lines.flatMap(({ source, box }) => [source, box]));
     for (const box of level.boxes) {
       const [x, y] = [left + box.x - box.w / 2, top + box.y];
@@ -63,13 +102,27 @@ class Graph {
 
   /** One box with its texts; the closed one of the `most` value has the strongest colour. */
   node(box, x, y, most) {
-    const ofButton = box.canOpen ? { tabindex: "0", role: "button", "aria-expanded": String(Boolean(box.isOpen)), "aria-label": `${box.label}, ${box.type}` } : {};
+    const ofButton = box.canOpen
+      ? {
+        tabindex: "0",
+        role: "button",
+        "aria-expanded": String(Boolean(box.isOpen)),
+        "aria-label": `${box.label}, ${box.type}`,
+      }
+      : {};
     const kind = `box ${box.isOpen ? "open" : ""} ${box.row < 0 || !box.ops.length ? "op" : ""}`;
     const frame = svg("rect", { x, y, width: box.w, height: box.h, rx: 5 });
-    const title = svg("text", { x: x + 9, y: y + 16 }, svg("tspan", { class: "strong" }, cut(box.label)), box.type ? svg("tspan", { dx: 8 }, cut(box.type)) : null);
+    const title = svg(
+      "text",
+      { x: x + 9, y: y + 16 },
+      svg("tspan", { class: "strong" }, cut(box.label)),
+      box.type ? svg("tspan", { dx: 8 }, cut(box.type)) : null,
+    );
     const node = svg("g", { class: kind, "data-box": this.boxes.length, ...ofButton }, frame, title);
     if (!box.isOpen) {
-      if (box.value > 0) frame.style.fill = `color-mix(in srgb, var(--heat) ${Math.round(6 + (74 * box.value) / most)}%, var(--panel))`;
+      if (box.value > 0) {
+        frame.style.fill = `color-mix(in srgb, var(--heat) ${Math.round(6 + (74 * box.value) / most)}%, var(--panel))`;
+      }
       node.append(svg("text", { x: x + 9, y: y + 32, class: "small" }, cut(box.under ?? "")));
       node.append(svg("text", { x: x + box.w - 9, y: y + 32, class: "small strong", "text-anchor": "end" }, box.share ?? ""));
     }

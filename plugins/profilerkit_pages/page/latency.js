@@ -12,7 +12,12 @@ class Samples {
     this.key = address.among("of", [...titles.keys()]);
     tools.replaceChildren(...(titles.size > 1 ? [choice("Of", [...titles], this.key, (key) => this.choose(key))] : []));
     this.plot = el("div", { class: "plot" });
-    this.table = el("div", { class: "scroll short", tabindex: "0", role: "region", "aria-label": "Percentiles of the samples" });
+    this.table = el("div", {
+      class: "scroll short",
+      tabindex: "0",
+      role: "region",
+      "aria-label": "Percentiles of the samples",
+    });
     this.lead = el("p", { class: "lead" });
     this.few = el("p", { class: "left-out" });
     this.machine = el("div", { class: "left-out" });
@@ -33,7 +38,8 @@ class Samples {
       return measured.map((one) => ({ ...one, name: report.name, values: one.samples.map(asNumber) }));
     });
     const names = [...new Set(this.taken.map((one) => one.intervalName))].join("; ");
-    this.lead.textContent = `${this.taken[0].title}: every sample as a dot, the median as a line, its interval (${names}) as a band.`;
+    const { title } = this.taken[0];
+    this.lead.textContent = `${title}: every sample as a dot, the median as a line, its interval (${names}) as a band.`;
     this.fillTable();
     this.describeMachine();
     this.redraw();
@@ -61,7 +67,14 @@ class Samples {
     const name = one.intervalName === this.taken[0].intervalName ? "" : ` (${one.intervalName})`;
     const interval = `${one.interval.map(write).join(" to ")}${name}`;
     const percentiles = [5, 25, 75, 95].map((percent) => write(one.percentiles[percent]));
-    return [one.name, String(one.values.length), String(one.warmup.length), write(one.percentiles[50]), interval, ...percentiles];
+    return [
+      one.name,
+      String(one.values.length),
+      String(one.warmup.length),
+      write(one.percentiles[50]),
+      interval,
+      ...percentiles,
+    ];
   }
 
   // As a picture -----------------------------------------------------------------------------------------------------
@@ -78,7 +91,13 @@ class Samples {
     const height = MARGIN.top + MARGIN.bottom + STRIP * this.taken.length;
     const x = linear(low, high, MARGIN.left, width - MARGIN.right);
     const ticks = ticksOf(low, high, Math.max(2, width / 140), "none");
-    const root = chart(width, height, this.lead.textContent, { ticks, at: x, text: writerOf(ticks, unit, scale) }, { ticks: [], at: () => 0, text: String });
+    const root = chart(
+      width,
+      height,
+      this.lead.textContent,
+      { ticks, at: x, text: writerOf(ticks, unit, scale) },
+      { ticks: [], at: () => 0, text: String },
+    );
     this.taken.forEach((one, place) => root.append(...this.strip(one, x, MARGIN.top + STRIP * place, width - MARGIN.right)));
     this.plot.replaceChildren(root);
   }
@@ -109,7 +128,11 @@ class Samples {
     }
     const beyond = values.filter((value) => x(value) > edge).length;
     const odd = one.values.length - values.length;
-    const said = [cut(one.name, 40), beyond && `${counted(beyond, "sample")} further right`, odd && `${counted(odd, "sample")} not finite`];
+    const said = [
+      cut(one.name, 40),
+      beyond && `${counted(beyond, "sample")} further right`,
+      odd && `${counted(odd, "sample")} not finite`,
+    ];
     parts.push(svg("text", { class: "strip-name", x: MARGIN.left, y: top + 12 }, said.filter(Boolean).join(", ")));
     return parts;
   }

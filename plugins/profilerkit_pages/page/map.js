@@ -1,4 +1,5 @@
-// Where the cost of a model goes: an icicle, a layer above the layers inside it. A click zooms in where it is. A timeline is one too.
+// Where the cost of a model goes: an icicle, a layer above the layers inside it. A click zooms in where it is. A timeline
+// is one too.
 
 const LEVEL = 26;
 const MOST_LEVELS = 14;
@@ -14,7 +15,10 @@ const weightOf = (column, row) => (column.values[row] > 0 && Number.isFinite(col
 
 /** The whole of a layer: at least what the layers inside it add up to (shared weights count in each of them). */
 function extent(layers, column, row) {
-  return Math.max(weightOf(column, row), layers.tree.children[row].reduce((sum, inside) => sum + weightOf(column, inside), 0));
+  return Math.max(
+    weightOf(column, row),
+    layers.tree.children[row].reduce((sum, inside) => sum + weightOf(column, inside), 0),
+  );
 }
 
 /** Boxes from the top down, as wide as their share. Neighbours too narrow to draw are one box, `more` of them. */
@@ -50,9 +54,17 @@ function boxesInside(layers, column, box) {
 /** Everything there is to say of a layer in a few lines, the value of a column first. */
 function linesOf(layers, row, column) {
   const share = shareText(column, column.values[row]);
-  const others = layers.sizes.filter((one) => one !== column && one.shown && one.values[row] > 0).map((one) => `${one.title} ${shown(one, row)}`);
+  const others = layers.sizes.filter(
+    (one) => one !== column && one.shown && one.values[row] > 0,
+  ).map((one) => `${one.title} ${shown(one, row)}`);
   const shape = layers.column("output_shapes")?.values[row];
-  return [layers.label(row), layers.types[row], [`${column.title} ${shown(column, row)}`, share].filter(Boolean).join(", "), others.join(", "), shape ? `gives ${shape}` : ""];
+  return [
+    layers.label(row),
+    layers.types[row],
+    [`${column.title} ${shown(column, row)}`, share].filter(Boolean).join(", "),
+    others.join(", "),
+    shape ? `gives ${shape}` : "",
+  ];
 }
 
 /** What the colours of the layers of a model mean; `others` are further entries. */
@@ -64,10 +76,17 @@ function legendOf(colours, types, ...others) {
 }
 
 class ModelMap {
-  /** One that is `isLinked` shows the chosen layer, and the address has what it shows. */
-  constructor(place, tools, layers, { isLinked = true, name = "the model", thing = "layer", column = layers.usualSize, colours = coloursOf(layers) } = {}) {
-    Object.assign(this, { layers, place, isLinked, thing, column, colours, root: layers.tree.roots[0], focus: layers.tree.roots[0] });
-    if (isLinked) this.remember();
+  /**
+   * `options`: `isLinked`, whether the chosen layer is shown, and the address has what is shown; `name`, whose map it is;
+   * `thing`, what a row is; `column`, what layers are sized by; `colours`, by the type of a layer.
+   */
+  constructor(place, tools, layers, options = {}) {
+    const usual = { isLinked: true, thing: "layer", column: layers.usualSize, colours: coloursOf(layers) };
+    const { name = "the model", ...rest } = { ...usual, ...options };
+    Object.assign(this, rest, { layers, place });
+    this.root = layers.tree.roots[0];
+    this.focus = this.root;
+    if (this.isLinked) this.remember();
     tools?.replaceChildren(sizeChoice("Sized by", layers.sizes, this.column, (size) => this.set({ column: size })));
     this.trail = el("nav", { class: "trail", "aria-label": "Zoom" });
     this.picture = el("div", {
@@ -82,7 +101,12 @@ class ModelMap {
       onclick: (event) => this.click(event),
     });
     this.said = el("p", { class: "said", role: "status" });
-    place.replaceChildren(this.trail, this.picture, this.said, legendOf(colours, layers.types, ["group", "layers with others inside"]));
+    place.replaceChildren(
+      this.trail,
+      this.picture,
+      this.said,
+      legendOf(this.colours, layers.types, ["group", "layers with others inside"]),
+    );
     redrawn(place, () => this.layOut());
   }
 
@@ -109,7 +133,10 @@ class ModelMap {
     this.layOut();
     if (!this.isLinked) return;
     const { layers } = this;
-    address.set({ size: this.column === layers.usualSize ? "" : this.column.key, zoom: this.root === layers.tree.roots[0] ? "" : layers.path(this.root) });
+    address.set({
+      size: this.column === layers.usualSize ? "" : this.column.key,
+      zoom: this.root === layers.tree.roots[0] ? "" : layers.path(this.root),
+    });
   }
 
   /** Draw boxes by parts of the width, so that they keep their places on paper. */
@@ -132,7 +159,11 @@ class ModelMap {
     const kind = box.row < 0 ? "rest" : tree.children[box.row].length ? "group" : `c${this.colours.get(types[box.row])}`;
     box.node = el("div", { class: `piece ${kind}` }, box.w < NAMED ? "" : this.text(box));
     box.node.box = box;
-    Object.assign(box.node.style, { left: `${(100 * box.x) / this.width}%`, width: `${(100 * box.w) / this.width}%`, top: `${LEVEL * box.level}px` });
+    Object.assign(box.node.style, {
+      left: `${(100 * box.x) / this.width}%`,
+      width: `${(100 * box.w) / this.width}%`,
+      top: `${LEVEL * box.level}px`,
+    });
     return box.node;
   }
 
@@ -144,7 +175,9 @@ class ModelMap {
 
   drawTrail() {
     const around = [...this.layers.tree.around(this.root)].reverse();
-    const steps = around.map((row) => el("button", { type: "button", class: "link", onclick: () => this.zoom(row) }, this.layers.name(row)));
+    const steps = around.map(
+      (row) => el("button", { type: "button", class: "link", onclick: () => this.zoom(row) }, this.layers.name(row)),
+    );
     const here = el("span", { "aria-current": "true" }, this.layers.name(this.root));
     const long = steps.length > 6 ? [steps[0], el("span", {}, "…"), ...steps.slice(-4)] : steps;
     this.trail.replaceChildren(...long, here, el("span", { class: "value" }, this.lines(this.root)[2]));
@@ -164,7 +197,10 @@ class ModelMap {
   hover(event) {
     const { box } = event.target;
     if (!box) return tip.hide();
-    const rest = () => [`${counted(box.more, this.thing)} too narrow to draw`, `inside ${this.layers.label(box.inside)}: zoom in to see them`];
+    const rest = () => [
+      `${counted(box.more, this.thing)} too narrow to draw`,
+      `inside ${this.layers.label(box.inside)}: zoom in to see them`,
+    ];
     return tip.show(box.row < 0 ? rest() : this.lines(box.row), event.clientX, event.clientY);
   }
 
@@ -187,7 +223,8 @@ class ModelMap {
 
   key(event) {
     const { tree } = this.layers;
-    const beside = (this.root === this.focus ? [this.focus] : tree.children[tree.parents[this.focus]] ?? tree.roots).filter((row) => this.isDrawn(row));
+    const inside = this.root === this.focus ? [this.focus] : tree.children[tree.parents[this.focus]] ?? tree.roots;
+    const beside = inside.filter((row) => this.isDrawn(row));
     const place = beside.indexOf(this.focus);
     const moves = {
       ArrowLeft: beside[place - 1],

@@ -2,7 +2,13 @@
 
 /** Weights of a larger part of the peak would hide all that goes up and down above them. */
 const MOST_WEIGHTS = 2 / 3;
-const AREAS = [["area-live", "inputs and activations"], ["area-weights", "weights"], ["area-chosen", "operators of the chosen layer"]];
+const AREAS = [
+  ["area-live", "inputs and activations"],
+  ["area-weights", "weights"],
+  ["area-chosen", "operators of the chosen layer"],
+];
+
+const bytesText = (count) => quantity(count, "B", "iec");
 
 class MemoryChart {
   constructor(place, tools, memory, operators, layers) {
@@ -15,9 +21,25 @@ class MemoryChart {
     const withThem = address.among("weights", [true, false], memory.weights < MOST_WEIGHTS * this.peakBytes());
     this.band = withThem ? memory.weights : 0;
     this.left = el("p", { class: "left-out" });
-    this.plot = el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": "Memory timeline: left and right arrow keys move between operators, Home goes to the peak", onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => this.point(-1), onclick: () => this.pick() });
+    this.plot = el("div", {
+      class: "plot",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Memory timeline: left and right arrow keys move between operators, Home goes to the peak",
+      onkeydown: (event) => this.key(event),
+      onpointermove: (event) => this.hover(event),
+      onpointerleave: () => this.point(-1),
+      onclick: () => this.pick(),
+    });
     this.said = el("p", { class: "said", role: "status" });
-    place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.left, this.plot, this.said, legend(AREAS), ...this.remarks());
+    place.replaceChildren(
+      el("p", { class: "lead" }, this.sentence()),
+      this.left,
+      this.plot,
+      this.said,
+      legend(AREAS),
+      ...this.remarks(),
+    );
     const redraw = redrawn(this.plot, (width) => this.draw(width));
     const weights = tick("With the weights", withThem, (on) => {
       this.band = on ? memory.weights : 0;
@@ -44,12 +66,15 @@ class MemoryChart {
   }
 
   sentence() {
-    const bytes = `${this.memory.sign}${quantity(this.peakBytes(), "B", "iec")}`;
-    const at = this.memory.peak < 0 ? "before the first operator" : `after ${this.ordinal(this.memory.peak)}: ${this.where(this.memory.peak)}`;
+    const bytes = `${this.memory.sign}${bytesText(this.peakBytes())}`;
+    const at = this.memory.peak < 0
+      ? "before the first operator"
+      : `after ${this.ordinal(this.memory.peak)}: ${this.where(this.memory.peak)}`;
     const told = Object.entries(this.memory.parts);
     const rest = told.length ? told : [["inputs and activations", this.peakBytes() - this.memory.weights]];
     const parts = [["weights", this.memory.weights], ...rest];
-    return `Most is alive ${at}. It is ${bytes}: ${parts.map(([name, count]) => `${name} ${quantity(count, "B", "iec")}`).join(", ")}.`;
+    const texts = parts.map(([name, count]) => `${name} ${bytesText(count)}`);
+    return `Most is alive ${at}. It is ${bytes}: ${texts.join(", ")}.`;
   }
 
   remarks() {
@@ -63,7 +88,10 @@ class MemoryChart {
     const columns = Math.min(this.live.length, Math.max(1, Math.floor(this.right - MARGIN.left)));
     const steps = [];
     for (let column = 0; column < columns; column += 1) {
-      const [from, to] = [Math.floor((column * this.live.length) / columns), Math.floor(((column + 1) * this.live.length) / columns)];
+      const [from, to] = [
+        Math.floor((column * this.live.length) / columns),
+        Math.floor(((column + 1) * this.live.length) / columns),
+      ];
       let most = 0;
       for (let place = from; place < to; place += 1) most = Math.max(most, this.live[place]);
       steps.push([from, to, most]);
@@ -76,18 +104,33 @@ class MemoryChart {
     const { band } = this;
     const most = this.peakBytes() - this.memory.weights + band;
     const top = Math.max(most, 1) * 1.12;
-    this.left.textContent = band || !this.memory.weights ? "" : `The picture leaves out the weights, ${quantity(this.memory.weights, "B", "iec")}, which are alive throughout.`;
+    const weights = bytesText(this.memory.weights);
+    const leftOut = `The picture leaves out the weights, ${weights}, which are alive throughout.`;
+    this.left.textContent = band || !this.memory.weights ? "" : leftOut;
     this.right = width - MARGIN.right;
     this.x = linear(0, this.live.length, MARGIN.left, this.right);
     this.y = linear(0, top, height - MARGIN.bottom, MARGIN.top);
-    const ofOperators = { ticks: ticksOf(0, this.live.length, Math.max(3, width / 120), "none").filter(Number.isInteger), at: this.x, text: (tick) => (tick ? grouped(tick) : "operator 0") };
-    const ofBytes = { ticks: ticksOf(0, top, 5, "iec"), at: this.y, text: (tick) => quantity(tick, "B", "iec") };
+    const ofOperators = {
+      ticks: ticksOf(0, this.live.length, Math.max(3, width / 120), "none").filter(Number.isInteger),
+      at: this.x,
+      text: (tick) => (tick ? grouped(tick) : "operator 0"),
+    };
+    const ofBytes = { ticks: ticksOf(0, top, 5, "iec"), at: this.y, text: (tick) => bytesText(tick) };
     const root = chart(width, height, this.sentence(), ofOperators, ofBytes);
     const ground = this.y(0);
     this.marked = svg("g");
     this.pointer = svg("line", { class: "pointer", y1: MARGIN.top, y2: ground, visibility: "hidden" });
     root.append(svg("path", { class: "area-live", d: this.outline(ground) }));
-    root.append(svg("rect", { class: "area-weights", x: this.x(0), y: this.y(band), width: this.right - MARGIN.left, height: Math.max(0, ground - this.y(band)) }), this.marked);
+    root.append(
+      svg("rect", {
+        class: "area-weights",
+        x: this.x(0),
+        y: this.y(band),
+        width: this.right - MARGIN.left,
+        height: Math.max(0, ground - this.y(band)),
+      }),
+      this.marked,
+    );
     this.phase(root);
     if (this.memory.peak >= 0) this.drawPeak(root, this.memory.peak, most, width);
     root.append(this.pointer);
@@ -98,21 +141,33 @@ class MemoryChart {
   /** The line around what is alive, from the inputs on. */
   outline(ground) {
     let line = `M${this.x(0)},${ground}V${this.y(this.band + this.memory.input).toFixed(1)}`;
-    for (const [from, to, alive] of this.steps()) line += `${from ? "" : `H${this.x(0)}`}V${this.y(alive + this.band).toFixed(1)}H${this.x(to).toFixed(1)}`;
+    for (const [from, to, alive] of this.steps()) {
+      line += `${from ? "" : `H${this.x(0)}`}V${this.y(alive + this.band).toFixed(1)}H${this.x(to).toFixed(1)}`;
+    }
     return `${line}V${ground}Z`;
   }
 
   drawPeak(root, peak, most, width) {
     const [x, y] = [this.x(peak + 0.5), this.y(most)];
     const end = x > width * 0.6;
-    root.append(svg("circle", { class: "peak", cx: x, cy: y, r: 4 }), svg("text", { class: "peak-name", x: end ? x - 8 : x + 8, y: y - 7, "text-anchor": end ? "end" : "start" }, `peak ${this.memory.sign}${quantity(most, "B", "iec")}`));
+    root.append(
+      svg("circle", { class: "peak", cx: x, cy: y, r: 4 }),
+      svg(
+        "text",
+        { class: "peak-name", x: end ? x - 8 : x + 8, y: y - 7, "text-anchor": end ? "end" : "start" },
+        `peak ${this.memory.sign}${bytesText(most)}`,
+      ),
+    );
   }
 
   phase(root) {
     const first = this.phases.indexOf("backward");
     if (first < 0) return;
     const x = this.x(first);
-    root.append(svg("line", { class: "phase", x1: x, x2: x, y1: MARGIN.top, y2: this.y(0) }), svg("text", { class: "phase-name", x: x + 5, y: MARGIN.top + 10 }, "backward"));
+    root.append(
+      svg("line", { class: "phase", x1: x, x2: x, y1: MARGIN.top, y2: this.y(0) }),
+      svg("text", { class: "phase-name", x: x + 5, y: MARGIN.top + 10 }, "backward"),
+    );
   }
 
   hover(event) {
@@ -122,7 +177,11 @@ class MemoryChart {
   }
 
   lines(place) {
-    return [this.where(place), `${quantity(this.live[place] + this.memory.weights, "B", "iec")} alive, ${quantity(this.live[place], "B", "iec")} without weights`, this.ordinal(place)];
+    return [
+      this.where(place),
+      `${bytesText(this.live[place] + this.memory.weights)} alive, ${bytesText(this.live[place])} without weights`,
+      this.ordinal(place),
+    ];
   }
 
   point(place, x, y) {
@@ -141,7 +200,14 @@ class MemoryChart {
   }
 
   key(event) {
-    const steps = { ArrowLeft: this.cursor - 1, ArrowRight: this.cursor + 1, PageUp: this.cursor - 20, PageDown: this.cursor + 20, Home: this.memory.peak, End: this.live.length - 1 };
+    const steps = {
+      ArrowLeft: this.cursor - 1,
+      ArrowRight: this.cursor + 1,
+      PageUp: this.cursor - 20,
+      PageDown: this.cursor + 20,
+      Home: this.memory.peak,
+      End: this.live.length - 1,
+    };
     if (event.key in steps) {
       this.cursor = Math.max(0, Math.min(this.live.length - 1, steps[event.key]));
       this.point(this.cursor);
@@ -162,7 +228,13 @@ class MemoryChart {
       const is = wanted.has(this.rows[place]);
       if (is && from < 0) from = place;
       if (!is && from >= 0) {
-        this.marked.append(svg("rect", { class: "area-chosen", x: this.x(from), y: MARGIN.top, width: Math.max(1, this.x(place) - this.x(from)), height: this.y(0) - MARGIN.top }));
+        this.marked.append(svg("rect", {
+          class: "area-chosen",
+          x: this.x(from),
+          y: MARGIN.top,
+          width: Math.max(1, this.x(place) - this.x(from)),
+          height: this.y(0) - MARGIN.top,
+        }));
         from = -1;
       }
     }

@@ -3,7 +3,11 @@
 /** How far from a dot the pointer may be, in pixels. */
 const NEAR = 14;
 
-const circlePath = ({ across, up, radius }) => `M${(across - radius).toFixed(1)},${up.toFixed(1)}a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 ${-2 * radius},0`;
+/** A circle as two half ones. */
+function circlePath({ across, up, radius }) {
+  const half = (width) => `a${radius},${radius} 0 1 0 ${width},0`;
+  return `M${(across - radius).toFixed(1)},${up.toFixed(1)}${half(2 * radius)}${half(-2 * radius)}`;
+}
 
 class Points {
   /** `lines(point)` is what there is to say of one; a click chooses its row for `view`. */
@@ -11,7 +15,12 @@ class Points {
     const choose = (point) => point && chosen.choose(point.row, view);
     this.points = [];
     this.lines = lines;
-    this.place = el("div", { class: "plot dots", onpointermove: (event) => this.hover(event), onpointerleave: () => tip.hide(), onclick: (event) => choose(this.nearest(event)) });
+    this.place = el("div", {
+      class: "plot dots",
+      onpointermove: (event) => this.hover(event),
+      onpointerleave: () => tip.hide(),
+      onclick: (event) => choose(this.nearest(event)),
+    });
   }
 
   /** Draw points, those behind first; each has `row`, `x`, `y`, `radius` and `kind`. The columns are those of the axes. */
@@ -44,7 +53,10 @@ class Points {
   nearest(event) {
     const { left, top } = this.place.getBoundingClientRect();
     const distance = (point) => Math.hypot(point.across - event.clientX + left, point.up - event.clientY + top);
-    return this.points.reduce(([best, least], point) => (distance(point) < least ? [point, distance(point)] : [best, least]), [null, NEAR])[0];
+    return this.points.reduce(
+      ([best, least], point) => (distance(point) < least ? [point, distance(point)] : [best, least]),
+      [null, NEAR],
+    )[0];
   }
 
   hover(event) {

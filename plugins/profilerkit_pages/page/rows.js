@@ -140,7 +140,12 @@ function shareText(column, value) {
 
 /** A choice of what layers are sized or coloured by. */
 function sizeChoice(text, sizes, size, onChoose) {
-  return choice(text, sizes.map(({ key, title }) => [key, title]), size?.key, (chosenKey) => onChoose(sizes.find(({ key }) => key === chosenKey)));
+  return choice(
+    text,
+    sizes.map(({ key, title }) => [key, title]),
+    size?.key,
+    (chosenKey) => onChoose(sizes.find(({ key }) => key === chosenKey)),
+  );
 }
 
 /** The order of rows by what `weight` says of each; one without a weight comes last either way. */

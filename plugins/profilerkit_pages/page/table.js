@@ -59,25 +59,63 @@ class Table {
     const met = new Array(this.tree.deepest + 1).fill(0);
     for (const depth of this.tree.depths) met[depth] += 1;
     let depth = 0;
-    for (let rows = met[0] ?? 0; depth < this.tree.deepest && rows + met[depth + 1] <= MOST_AT_FIRST; depth += 1) rows += met[depth + 1];
+    for (let rows = met[0] ?? 0; depth < this.tree.deepest && rows + met[depth + 1] <= MOST_AT_FIRST; depth += 1) {
+      rows += met[depth + 1];
+    }
     return Math.max(depth, 1);
   }
 
   build(place, tools) {
     const { title, thing } = this.options;
     const hint = "Words that each must occur, and conditions such as macs>1M";
-    this.search = el("input", { type: "search", placeholder: "Words, or macs>1M", title: hint, "aria-label": `Filter ${thing}s`, value: this.words, oninput: () => this.set({ words: this.search.value }) });
+    this.search = el("input", {
+      type: "search",
+      placeholder: "Words, or macs>1M",
+      title: hint,
+      "aria-label": `Filter ${thing}s`,
+      value: this.words,
+      oninput: () => this.set({ words: this.search.value }),
+    });
     this.count = el("span", { class: "count", role: "status" });
     const depths = Array.from({ length: Math.min(this.tree.deepest, 12) }, (_, depth) => [depth, String(depth)]);
     const ofTree = () => [
-      choice("Depth", [["", "…"], ...depths, ["all", "all"]], "", (value) => value !== "" && this.openTo(value === "all" ? Infinity : Number(value))),
-      choice("Rows", [["", "tree"], ["flat", "flat list"], ["leaves", "leaves only"]], this.form, (form) => this.set({ form })),
+      choice(
+        "Depth",
+        [["", "…"], ...depths, ["all", "all"]],
+        "",
+        (value) => value !== "" && this.openTo(value === "all" ? Infinity : Number(value)),
+      ),
+      choice(
+        "Rows",
+        [["", "tree"], ["flat", "flat list"], ["leaves", "leaves only"]],
+        this.form,
+        (form) => this.set({ form }),
+      ),
     ];
-    tools.replaceChildren(this.search, ...(this.isTree ? ofTree() : []), ...(this.options.tools?.(this) ?? []), this.columnChoice(), this.count);
+    tools.replaceChildren(
+      this.search,
+      ...(this.isTree ? ofTree() : []),
+      ...(this.options.tools?.(this) ?? []),
+      this.columnChoice(),
+      this.count,
+    );
     this.head = el("thead");
     this.body = el("tbody");
     this.cols = el("colgroup");
-    this.grid = el("table", { class: "grid", role: this.isTree ? "treegrid" : "grid", tabindex: "0", "aria-label": title, onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.cols, this.head, this.body);
+    this.grid = el(
+      "table",
+      {
+        class: "grid",
+        role: this.isTree ? "treegrid" : "grid",
+        tabindex: "0",
+        "aria-label": title,
+        onkeydown: (event) => this.key(event),
+        onclick: (event) => this.click(event),
+      },
+      this.cols,
+      this.head,
+      this.body,
+    );
     this.grid.table = this;
     this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
     place.replaceChildren(this.scroller);
@@ -120,16 +158,32 @@ class Table {
       return col;
     }));
     this.grid.style.width = `${whole}px`;
-    this.head.replaceChildren(el("tr", { role: "row", "aria-rowindex": "1" }, ...this.keys.map((column) => this.headCell(column))));
+    this.head.replaceChildren(
+      el("tr", { role: "row", "aria-rowindex": "1" }, ...this.keys.map((column) => this.headCell(column))),
+    );
     this.grid.setAttribute("aria-colcount", this.keys.length);
   }
 
   headCell(column) {
     const lines = titleLines(column);
     const words = el("span", {}, ...lines.map((line) => el("span", { class: "line" }, line)));
-    const button = el("button", { type: "button", title: lines.join(", "), "data-key": column.key, onclick: () => this.sort(column) }, words, el("span", { class: "arrow", "aria-hidden": "true" }));
+    const button = el(
+      "button",
+      { type: "button", title: lines.join(", "), "data-key": column.key, onclick: () => this.sort(column) },
+      words,
+      el("span", { class: "arrow", "aria-hidden": "true" }),
+    );
     const order = this.order === column.key ? "ascending" : this.order === `-${column.key}` ? "descending" : "none";
-    return el("th", { scope: "col", role: "columnheader", class: column.numeric ? "number" : column === this.names ? "name-head" : null, "aria-sort": order }, button);
+    return el(
+      "th",
+      {
+        scope: "col",
+        role: "columnheader",
+        class: column.numeric ? "number" : column === this.names ? "name-head" : null,
+        "aria-sort": order,
+      },
+      button,
+    );
   }
 
   /** Sort by a column: numbers first from the top, names from A; once more the other way; then as they came. */
@@ -158,7 +212,11 @@ class Table {
 
   /** The rows that match, or null where nothing is asked for. */
   matching() {
-    const conditions = [matcher(this.layers, this.words), this.options.keep, this.form === "leaves" ? (row) => !this.tree.children[row].length : null].filter(Boolean);
+    const conditions = [
+      matcher(this.layers, this.words),
+      this.options.keep,
+      this.form === "leaves" ? (row) => !this.tree.children[row].length : null,
+    ].filter(Boolean);
     return conditions.length ? new Set(this.tree.order.filter((row) => conditions.every((holds) => holds(row)))) : null;
   }
 
@@ -166,7 +224,9 @@ class Table {
     this.found = this.matching();
     const { found } = this;
     const sorted = this.order ? (rows) => [...rows].sort(this.compare()) : (rows) => rows;
-    const rows = this.form || !this.isTree ? sorted(this.tree.order.filter((row) => !found || found.has(row))) : this.nested(sorted);
+    const rows = this.form || !this.isTree
+      ? sorted(this.tree.order.filter((row) => !found || found.has(row)))
+      : this.nested(sorted);
     const before = this.rows?.[this.active];
     this.rows = rows;
     this.active = Math.max(0, before === undefined ? 0 : rows.indexOf(before)); // the one that was active stays so
@@ -218,10 +278,16 @@ class Table {
     const colspan = this.keys.length;
     const drawn = [];
     for (let at = first; at < last; at += 1) drawn.push(this.row(at));
-    if (!this.rows.length) drawn.push(el("tr", {}, el("td", { class: "none", colspan }, `No ${this.options.thing} matches.`)));
-    if (all && last < this.rows.length) drawn.push(el("tr", {}, el("td", { colspan }, `${counted(this.rows.length - last, "more row")}, not printed`)));
+    if (!this.rows.length) {
+      drawn.push(el("tr", {}, el("td", { class: "none", colspan }, `No ${this.options.thing} matches.`)));
+    }
+    if (all && last < this.rows.length) {
+      drawn.push(el("tr", {}, el("td", { colspan }, `${counted(this.rows.length - last, "more row")}, not printed`)));
+    }
     this.body.replaceChildren(this.gap(first), ...drawn, this.gap(all ? 0 : this.rows.length - last));
-    if (this.active >= first && this.active < last) this.grid.setAttribute("aria-activedescendant", `${this.id}-${this.rows[this.active]}`);
+    if (this.active >= first && this.active < last) {
+      this.grid.setAttribute("aria-activedescendant", `${this.id}-${this.rows[this.active]}`);
+    }
     else this.grid.removeAttribute("aria-activedescendant");
   }
 
@@ -231,21 +297,47 @@ class Table {
     return row;
   }
 
-  row(at) {
-    const row = this.rows[at];
+  /** Where a row is in the table: inside others, around others, and whether those are shown. */
+  stateOf(row) {
     const isInside = this.isTree && !this.form;
     const hasInside = isInside && this.tree.children[row].length > 0;
     const isOpen = hasInside && (this.words ? true : !this.collapsed.has(row));
-    const kind = `${this.options.kind?.(row) ?? ""} ${this.found && !this.found.has(row) ? "around" : ""} ${at === this.active ? "active" : ""}`;
-    const cells = this.keys.slice(1).map((column) => this.cell(column, row));
-    const ofTree = this.isTree ? { "aria-level": isInside ? this.tree.depths[row] + 1 : 1, "aria-expanded": hasInside ? String(isOpen) : null } : {};
-    return el("tr", { id: `${this.id}-${row}`, role: "row", "data-at": at, class: kind, "aria-rowindex": at + 2, "aria-selected": String(chosen.row >= 0 && this.options.layerOf?.(row) === chosen.row), ...ofTree }, this.nameCell(row, isInside, hasInside, isOpen), ...cells);
+    return { isInside, hasInside, isOpen };
   }
 
-  nameCell(row, isInside, hasInside, isOpen) {
+  row(at) {
+    const row = this.rows[at];
+    const { isInside, hasInside, isOpen } = this.stateOf(row);
+    const kinds = [this.options.kind?.(row), this.found?.has(row) === false && "around", at === this.active && "active"];
+    const ofTree = {
+      "aria-level": isInside ? this.tree.depths[row] + 1 : 1,
+      "aria-expanded": hasInside ? String(isOpen) : null,
+    };
+    return el(
+      "tr",
+      {
+        id: `${this.id}-${row}`,
+        role: "row",
+        "data-at": at,
+        class: kinds.filter(Boolean).join(" "),
+        "aria-rowindex": at + 2,
+        "aria-selected": String(chosen.row >= 0 && this.options.layerOf?.(row) === chosen.row),
+        ...(this.isTree ? ofTree : {}),
+      },
+      this.nameCell(row),
+      ...this.keys.slice(1).map((column) => this.cell(column, row)),
+    );
+  }
+
+  nameCell(row) {
+    const { isInside, hasInside, isOpen } = this.stateOf(row);
     const name = this.options.shorten?.(row) ?? (isInside ? this.layers.name(row) : this.layers.label(row));
-    const twist = this.isTree ? [el("span", { class: hasInside ? `twist ${isOpen ? "open" : ""}` : "twist leaf", "aria-hidden": "true" })] : [];
-    const cell = el("th", { scope: "row", role: "rowheader", class: "name", title: this.layers.label(row) }, ...twist, el("span", {}, name));
+    const cell = el("th", { scope: "row", role: "rowheader", class: "name", title: this.layers.label(row) });
+    if (this.isTree) {
+      const kind = hasInside ? `twist ${isOpen ? "open" : ""}` : "twist leaf";
+      cell.append(el("span", { class: kind, "aria-hidden": "true" }));
+    }
+    cell.append(el("span", {}, name));
     cell.style.paddingLeft = `${6 + (isInside ? 14 * Math.min(this.tree.depths[row], 14) : 0)}px`;
     return cell;
   }
@@ -257,7 +349,15 @@ class Table {
     const value = column.values[row];
     const [part, share] = [partOf(column, value), shareText(column, value)];
     const [state, why] = column.incomplete?.[row] ?? [];
-    const cell = el("td", { role: "gridcell", class: `number ${state ?? ""} ${kind}`, title: state ? `${state}: ${why}` : share ? `${text}, ${share}` : null }, el("span", {}, content));
+    const cell = el(
+      "td",
+      {
+        role: "gridcell",
+        class: `number ${state ?? ""} ${kind}`,
+        title: state ? `${state}: ${why}` : share ? `${text}, ${share}` : null,
+      },
+      el("span", {}, content),
+    );
     if (share && !this.tight.has(column)) cell.append(el("span", { class: "share" }, share));
     if (part) {
       cell.style.setProperty("--part", `${Math.min(100, 100 * part).toFixed(2)}%`);

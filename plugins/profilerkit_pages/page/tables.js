@@ -15,7 +15,15 @@ class Tables {
     });
     const named = new Rows(rows);
     const layerOf = thing === "layer" ? (row) => this.layers.rowOf(named.name(row)) : null;
-    this.table = new Table(this.place, this.tools, named, { title, thing, name: ["name", heading], prefix: "t-", tools: (table) => [downloads({ name }, table)], layerOf, most: 20 });
+    this.table = new Table(this.place, this.tools, named, {
+      title,
+      thing,
+      name: ["name", heading],
+      prefix: "t-",
+      tools: (table) => [downloads({ name }, table)],
+      layerOf,
+      most: 20,
+    });
     if (lead) this.table.scroller.before(el("p", { class: "lead" }, lead));
     this.tools.prepend(which);
   }

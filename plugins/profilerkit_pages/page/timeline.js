@@ -1,5 +1,9 @@
 // The operators of a pass one after the other, in the layers that contain them: a map whose width is the time.
 
+const WHAT_BOXES_ARE =
+  "Each operator is as wide as the median of its seconds, and stands where it began. Several calls of it in a layer " +
+  "are one box, at the first. Time in which no operator ran is left out.";
+
 class Timeline extends ModelMap {
   constructor(place, { layers: owning, operators, ...tree }, layers) {
     const rows = new Rows(tree);
@@ -9,8 +13,14 @@ class Timeline extends ModelMap {
     rows.names.forEach((name, row) => rows.paths.set(row, isLayer(row) ? owner(row) : `${name} in ${owner(row)}`));
     const colours = new Map(rows.types.filter((_, row) => names[row]).map((type) => [type, usual.get(type) ?? COLOURS]));
     const body = el("div");
-    place.replaceChildren(el("p", { class: "lead" }, "Each operator is as wide as the median of its seconds, and stands where it began. Several calls of it in a layer are one box, at the first. Time in which no operator ran is left out."), body);
-    super(body, null, rows, { isLinked: false, name: "a pass in time", thing: "part", column: rows.column("seconds"), colours });
+    place.replaceChildren(el("p", { class: "lead" }, WHAT_BOXES_ARE), body);
+    super(body, null, rows, {
+      isLinked: false,
+      name: "a pass in time",
+      thing: "part",
+      column: rows.column("seconds"),
+      colours,
+    });
     Object.assign(this, { owners });
   }
 
@@ -50,7 +60,9 @@ class Timeline extends ModelMap {
   }
 
   get marked() {
-    return this.owners?.flatMap((layer, row) => (layer === chosen.row && layer >= 0 && this.layers.tree.children[row].length ? [row] : [])) ?? [];
+    return this.owners?.flatMap(
+      (layer, row) => (layer === chosen.row && layer >= 0 && this.layers.tree.children[row].length ? [row] : []),
+    ) ?? [];
   }
 
   pick(row) {
