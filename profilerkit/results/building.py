@@ -186,14 +186,14 @@ def _list_notes(
     yield from _list_notes_of_metrics(records, notes_of_traces)
 
 
-def _list_notes_of_metrics(records: Collection[StatusRecord], known: Container[str]) -> Iterator[str]:
-    """Yield the notes of metrics that are not known, then the warnings of measurements.
+def _list_notes_of_metrics(records: Collection[StatusRecord], others: Container[str]) -> Iterator[str]:
+    """Yield the notes of metrics that are not among the other ones, then the warnings of measurements.
 
     Each is there once, behind the names of its metrics.
     """
     names: dict[str, list[str]] = {}
     for record in records:
-        if record.note and record.note not in known:
+        if record.note and record.note not in others:
             names.setdefault(record.note, []).append(record.friendly_name)
     for record in records:
         for warning in dict.fromkeys(record.value.warnings if isinstance(record.value, Measurement) else ()):
