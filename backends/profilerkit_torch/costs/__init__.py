@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from profilerkit.process.modules import import_modules
 
-from .pricing import Kind, classify, op_cost
+from .pricing import Kind, are_as_shipped, classify, op_cost
 from .registry import (
-    COSTS,
     UNCOUNTED,
     Cost,
     Formula,
@@ -24,15 +23,6 @@ _NO_FAMILIES = ("argument_names", "pricing", "registry", "shapes")
 
 #: The families of operators, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())
-
-
-def are_as_shipped() -> bool:
-    """Return whether torch's own operators have the formulas that come with this package, and no others.
-
-    If not, an operator and the operators that torch takes it apart into need not cost the same.
-    """
-    return not any(isinstance(key, str) and key.startswith("aten::") for key in COSTS.list_added())
-
 
 __all__ = [
     "FAMILIES",

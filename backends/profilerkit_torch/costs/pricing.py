@@ -21,7 +21,7 @@ from .elementwise import count_operations
 from .registry import COSTS, find_formula, is_free
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
-__all__ = ["Kind", "classify", "list_outputs", "op_cost"]
+__all__ = ["Kind", "are_as_shipped", "classify", "list_outputs", "op_cost"]
 
 
 def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
@@ -104,6 +104,20 @@ _OF_NESTED: dict[str, Formula] = {
         ("aten::reshape", "aten::contiguous", "aten::to", "aten::reshape_as", "aten::flatten"), _cost_nothing
     ),
 }
+
+
+def are_as_shipped() -> bool:
+    """Return whether torch's own operators have the formulas that come with this package, and no others.
+
+    If not, an operator and the operators that torch takes it apart into need not cost the same.
+    """
+    return _find_if_shipped(COSTS.version)
+
+
+@lru_cache(maxsize=8)
+def _find_if_shipped(version: object) -> bool:
+    """Return the same for a ``version`` of the formulas."""
+    return not any(isinstance(key, str) and key.startswith("aten::") for key in COSTS.list_added())
 
 
 # The kinds of operators -----------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from ..trace.attempt import trace_pass
 from ..trace.inference_pass import GRAD_MODES, InferencePass, needs_autograd
 from ..trace.operator_facts import OperatorCall, tensors_among, tensors_in
 from ..trace.plans import Plan
-from ..trace.recorder import Recorder
+from ..trace.recorder import PassSettings, Recorder
 from ..trace.records import layer_records
 from ..trace.stand_ins import StandIns
 from ..trace.static_pass import RecordedPass
@@ -80,8 +80,8 @@ _WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "ate
 class NonzeroRecorder(Recorder):
     """Records a real run, in which operators do no work with weights that are zero."""
 
-    def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
-        super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
+    def __init__(self, layers: Any, settings: PassSettings) -> None:
+        super().__init__(layers, settings)
         self._weights, self._activations = _Storages(), _Storages()
 
     def note_origins(self, model: nn.Module, inputs: ModelInputs) -> None:

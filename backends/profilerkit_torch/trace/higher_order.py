@@ -92,7 +92,7 @@ def _run_opaque(recorder: Recorder, func: Any, args: Any, kwargs: Any, name: str
 
 def _run_whole(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """Run an operator without looking into it."""
-    with recorder.guard or nullcontext():
+    with recorder.settings.guard or nullcontext():
         result = func(*args, **kwargs)
     for tensor in tensors_in(result):
         recorder.live.add(tensor)
@@ -192,7 +192,7 @@ def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
     """Return whether a predicate holds, or None where its value is unknown."""
     if not isinstance(predicate, torch.Tensor):
         return bool(predicate)
-    value: Any = recorder.values.find(predicate) if recorder.on_meta else predicate
+    value: Any = recorder.values.find(predicate) if recorder.settings.on_meta else predicate
     value = getattr(value, "constant", value)  # the known value of a fake tensor
     if value is None or value.is_meta or hasattr(value, "fake_mode"):
         return None

@@ -13,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..costs import require_plain
 from .live_bytes import LiveBytes
-from .operator_facts import tensors_among
+from .operator_facts import OperatorCall
 
 __all__ = ["OntoMeta", "move_to_start"]
 
@@ -34,18 +34,17 @@ class OntoMeta:
         self._live = live
         self._stand_ins: Any = WeakTensorKeyDictionary()
 
-    def move(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the arguments of an operator, all on the meta device if one of them must be; otherwise as they are."""
-        tensors = list(tensors_among(args, kwargs))
+    def move(self, call: OperatorCall) -> OperatorCall:
+        """Return an operator with all its tensors on the meta device if one of them must be; otherwise itself."""
+        tensors = list(call.tensors)
         are_meta = [tensor.is_meta for tensor in tensors]
         must_move = any(are_meta) or any(map(self._is_overwritten, tensors))
-        if not must_move:
-            return args, kwargs
-        if kwargs.get("device") is not None:
-            kwargs = {**kwargs, "device": _META}
-        if all(are_meta):
-            return args, kwargs
-        return self._move(args), {name: self._move(value) for name, value in kwargs.items()}
+        if must_move and call.kwargs.get("device") is not None:
+            call = call._replace(kwargs={**call.kwargs, "device": _META})
+        if not must_move or all(are_meta):
+            return call
+        kwargs = {name: self._move(value) for name, value in call.kwargs.items()}
+        return OperatorCall(call.func, self._move(call.args), kwargs)
 
     def _move(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not value.is_meta:

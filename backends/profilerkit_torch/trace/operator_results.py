@@ -34,23 +34,21 @@ def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> 
 
     ``moved`` is the call of the model, with stand-ins on the meta device for its real tensors.
     """
-    if not recorder.stands_in:
-        return moved.run(), depends_on_values(call.func)
-    needs_values = depends_on_values(call.func)
-    runs_on_values = needs_values and not _lacks_values(recorder, moved)
-    if not runs_on_values:
-        answer = (_answer_by_values if needs_values else _move_to_cpu)(recorder.values, *call)
-        if answer is not None:
-            return answer, True
+    is_by_values = depends_on_values(call.func)
+    if not recorder.settings.stands_in:
+        return moved.run(), is_by_values
+    if not is_by_values:
+        answer = _move_to_cpu(recorder.values, *call)
+    elif recorder.settings.on_meta and not all(tensor.is_meta for tensor in moved.tensors):
+        answer = None  # it has real tensors alone, and answers itself
+    else:
+        answer = _answer_by_values(recorder.values, *call)
+    if answer is not None:
+        return answer, True
     result = _run_on_stand_ins(recorder, call, moved)
     if any(map(recorder.values.stands_in, tensors_in((moved.args, result)))):
         recorder.values.follow(*call, result)
-    return result, runs_on_values
-
-
-def _lacks_values(recorder: Recorder, call: OperatorCall) -> bool:
-    """Return whether an operator gets tensors without values: on the meta device it may get real ones alone."""
-    return not recorder.on_meta or all(tensor.is_meta for tensor in call.tensors)
+    return result, is_by_values
 
 
 def _run_on_stand_ins(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> Any:
@@ -59,9 +57,9 @@ def _run_on_stand_ins(recorder: Recorder, call: OperatorCall, moved: OperatorCal
     result = without_running(*moved)
     if result is not None:
         return result
-    if recorder.guard is not None:
-        recorder.guard.watch(*call)
-    result = leave_out(moved.func, moved.args, moved.run(), recorder.kernels)
+    if recorder.settings.guard is not None:
+        recorder.settings.guard.watch(*call)
+    result = leave_out(moved.func, moved.args, moved.run(), recorder.settings.kernels)
     return lay_out_as_kernels(moved.func, moved.args, result)
 
 

@@ -85,11 +85,11 @@ class PassRecord(OperatorRecord, LayerListener):
 
     #: Whether work outside a branch depends on which one was taken, as gradients do.
     DECIDED_BY_BRANCHES: ClassVar[bool] = False
-    #: The device on which a run takes layers of attention as one kernel; None where the user has switched that off.
-    fuses_on: torch.device | None = None
 
-    def __init__(self, layers: LayerStack) -> None:
+    def __init__(self, layers: LayerStack, fuses_on: torch.device | None = None) -> None:
         super().__init__(layers)
+        #: The device on which a run takes layers of attention as one kernel; None where it takes none.
+        self._fuses_on = fuses_on
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
         #: The same, for the bytes alive.
@@ -210,11 +210,11 @@ class PassRecord(OperatorRecord, LayerListener):
         The one with the most alive gets them; the others have no more.
         """
         bytes_of_parts = self.live_bytes[start.first :]
-        if not call.has_finished or self.fuses_on is None or not bytes_of_parts:
+        if not call.has_finished or self._fuses_on is None or not bytes_of_parts:
             return
         if packs_samples(module, call.args, call.kwargs):
             self.unsized[f"the nested tensors of {type(module).__name__}"] += 1
-        inside = find_fused_bytes(module, call.args, call.kwargs, self.fuses_on)
+        inside = find_fused_bytes(module, call.args, call.kwargs, self._fuses_on)
         if inside is None:
             return
         most = start.alive + inside
@@ -223,7 +223,7 @@ class PassRecord(OperatorRecord, LayerListener):
         self.live_bytes[largest] = most
 
     def _choose_treatment(self, module: nn.Module) -> _Treatment:
-        is_fusible = self.fuses_on is not None and may_be_fused(module)
+        is_fusible = self._fuses_on is not None and may_be_fused(module)
         treatment = self._treatments[type(module)] = _Treatment(module_cost(module), is_fusible)
         return treatment
 

@@ -21,7 +21,7 @@ from .live_bytes import INPUT, LiveBytes, list_viewed_bytes
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["AliveBytes", "PreparedModel", "count_alive", "find_common_device", "share_values"]
+__all__ = ["AliveBytes", "PreparedModel", "count_alive", "find_common_device", "has_unread", "share_values"]
 
 
 class PreparedModel(NamedTuple):
@@ -88,18 +88,23 @@ def _add_inputs(live: LiveBytes, tensors: Iterable[torch.Tensor], *, made: bool)
         live.add(part, size, made=made, maker=INPUT)
 
 
-def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
-    """Tell the recorder the values of stand-ins for buffers and inputs, and whether there are sparse or nested tensors.
+def has_unread(prepared: PreparedModel) -> bool:
+    """Return whether a model or its inputs have sparse or nested tensors: their shapes do not tell what they store.
 
-    Sparse and nested tensors have no stand-ins, because their shapes do not determine what they store.
+    They have no stand-ins.
     """
-    stand_ins, leaves = prepared.stand_ins, list(prepared.inputs.leaves())
-    themselves = [stand_in for number, stand_in in stand_ins.items() if number == id(stand_in)]
-    recorder.has_unread = any(isinstance(item, torch.Tensor) and not is_plain(item) for item in (*themselves, *leaves))
+    themselves = [stand_in for number, stand_in in prepared.stand_ins.items() if number == id(stand_in)]
+    tensors = [*themselves, *(leaf for leaf in prepared.inputs.leaves() if isinstance(leaf, torch.Tensor))]
+    return not all(map(is_plain, tensors))
+
+
+def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
+    """Tell the recorder the values of stand-ins for buffers and inputs."""
+    stand_ins = prepared.stand_ins
     for buffer in buffers:
         if id(buffer) in stand_ins:
             recorder.values.read_from(stand_ins[id(buffer)], buffer)
-    for leaf, stand_in in zip(prepared.user_inputs.leaves, leaves, strict=True):
+    for leaf, stand_in in zip(prepared.user_inputs.leaves, prepared.inputs.leaves(), strict=True):
         if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
             recorder.values.read_from(stand_in, leaf)
 

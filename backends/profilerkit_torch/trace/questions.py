@@ -101,7 +101,7 @@ class Questions(PassMode):
             _TENSOR.new: self._make_new,
             **dict.fromkeys(_LOOPS, self._call_on_elements),
         }
-        if self._recorder.stands_in:
+        if self._recorder.settings.stands_in:
             handlers |= {
                 **dict.fromkeys((_TENSOR.__getitem__, _TENSOR.__setitem__), self._index),
                 **dict.fromkeys(_READERS, self._read),
@@ -111,9 +111,9 @@ class Questions(PassMode):
             }
         else:  # every tensor has values and answers
             handlers |= dict.fromkeys((*_READERS, *_GIVERS, _TENSOR.__cuda_array_interface__.__get__), self._leave)
-        if self._recorder.on_meta:  # other stand-ins have the device of a run
+        if self._recorder.settings.on_meta:  # other stand-ins have the device of a run
             handlers |= self._devices.list_handlers()
-        if self._recorder.below_autograd:  # no tensor has a graph there, and none is a view
+        if self._recorder.settings.below_autograd:  # no tensor has a graph there, and none is a view
             handlers |= {**dict.fromkeys(VIEW_QUESTIONS, self._refuse_view), make_dual: self._refuse_dual}
         return handlers
 
@@ -149,7 +149,7 @@ class Questions(PassMode):
         has_values = len(values) == 1 and isinstance(values[0], (list, tuple)) and not isinstance(values[0], torch.Size)
         if not has_values:
             return self._make_empty(call)
-        if self._recorder.on_meta and tensor.is_meta:
+        if self._recorder.settings.on_meta and tensor.is_meta:
             return torch.tensor(values[0], dtype=tensor.dtype, device="cpu")
         return call.run()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.storages import storage_key
 from ..model.tensors import is_wrapper_class
-from ..untouched.write_guard import WriteGuard, may_write
+from ..untouched.write_guard import WriteGuard
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
 from .known_values import FakeValues, KnownValues
@@ -35,10 +35,10 @@ from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
-from .plans import Plan, PlanStore, make_plan
+from .plans import Plan, PlanStore, find_plans, make_plan
 from .signatures import Signature, read_signature
 
-__all__ = ["Recorder"]
+__all__ = ["PassSettings", "Recorder"]
 
 _is_grad_enabled = torch.is_grad_enabled
 #: Returns a nested tensor that stands for all with one tensor of values.
@@ -60,6 +60,33 @@ _NEVER_MOVED = frozenset(
 )
 
 
+class PassSettings(NamedTuple):
+    """How a pass runs a model.
+
+    Attributes:
+        on_meta: Whether the stand-ins are meta tensors: then an operator that is remembered is not run again.
+        stands_in: Whether something without values stands in for the model's tensors.
+        has_unread: Whether a tensor of the model's or of its inputs is sparse or nested: nothing can stand in for it.
+        below_autograd: Whether the pass is without autograd's kernels.
+        model_device: The device of the model's first tensor, which may be the meta device.
+        device: The device of the model's tensors and inputs that have values; None where they are on several.
+        kernels: The device on whose kernels the model would run, "meta" for any accelerator; None where that is not
+            known.
+        fuses_on: The device on which a run takes layers of attention as one kernel; None where it takes none.
+        guard: Gets what is about to be written to, where it is not active as a mode itself.
+    """
+
+    on_meta: bool = False
+    stands_in: bool = False
+    has_unread: bool = False
+    below_autograd: bool = False
+    model_device: torch.device = torch.device("cpu")
+    device: torch.device | None = None
+    kernels: torch.device | None = None
+    fuses_on: torch.device | None = None
+    guard: WriteGuard | None = None
+
+
 class Recorder(WatchingMode, PassRecord):
     """A dispatch mode that records the operators of one forward pass.
 
@@ -67,41 +94,28 @@ class Recorder(WatchingMode, PassRecord):
     """
 
     supports_higher_order_operators = True
-    #: Whether a tensor of the model's or of its inputs is sparse or nested: nothing can stand in for it.
-    has_unread = False
-    #: The device of the model's tensors and inputs that have values; None where they are on several.
-    device: torch.device | None = None
-    #: The device on whose kernels the model would run, "meta" for any accelerator; None where that is not known.
-    kernels: torch.device | None = None
-    #: The device of the model's first tensor, which may be the meta device.
-    model_device: torch.device = torch.device("cpu")
 
-    def __init__(self, layers: LayerStack, *, on_meta: bool, stands_in: bool = False) -> None:
+    def __init__(self, layers: LayerStack, settings: PassSettings) -> None:
         super().__init__()
-        PassRecord.__init__(self, layers)
-        self.on_meta = on_meta
-        #: Whether something without values stands in for the model's tensors.
-        self.stands_in: bool = stands_in or on_meta
+        PassRecord.__init__(self, layers, settings.fuses_on)
+        self.settings = settings
         #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
         self.unanswered: list[str] = []
         #: How tensors without values were formatted as text.
         self.formatted: list[str] = []
-        #: Whether the pass is without autograd's kernels.
-        self.below_autograd = False
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: Refusal | None = None
-        self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
+        self.values: KnownValues | FakeValues = KnownValues() if settings.on_meta else FakeValues()
         self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
-        self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self.miss_origin)
+        stands_in = self.values.stands_in if settings.stands_in else None
+        self.origins: Origins = Origins(self.live, stands_in, self.miss_origin)
         #: Makes the mode that is active while the model's code runs, and that answers its questions about stand-ins.
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
-        self.casts: KeptCasts = KeptCasts(self.live, self.stands_in)
+        self.casts: KeptCasts = KeptCasts(self.live, settings.stands_in)
         #: What is remembered of operators, by their signatures.
-        self.plans: PlanStore = PlanStore({}, {})
+        self._plans: PlanStore = find_plans(settings.kernels) if settings.on_meta else PlanStore({}, {})
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
-        #: Gets what is about to be written to, where it is not active as a mode itself.
-        self.guard: WriteGuard | None = None
 
     def refuse(self, reason: Refusal) -> NoReturn:
         """Raise an error that the model may catch, and have the pass be void."""
@@ -110,7 +124,7 @@ class Recorder(WatchingMode, PassRecord):
 
     def require_no_autocast(self) -> None:
         """Refuse a pass in which autocast, which is on, would act otherwise than in a run."""
-        if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
+        if is_any_autocast_enabled() and (self.settings.on_meta or self.settings.below_autograd):
             self.refuse(Refusal.AUTOCAST)
 
     # The way of an operator -------------------------------------------------------------------------------------------
@@ -125,7 +139,7 @@ class Recorder(WatchingMode, PassRecord):
                 if func in EMPTY:
                     self.origins.exposed.note_empty(result)
                 return result
-        if self.below_autograd and _is_grad_enabled():
+        if self.settings.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
         result = self._dispatch(func, args, kwargs)
         if self.casts.are_kept:
@@ -143,20 +157,19 @@ class Recorder(WatchingMode, PassRecord):
             kwargs = {}
             if id(func) in self._views:
                 return self._run_view(OperatorCall(func, args, kwargs))
-        elif self.on_meta and kwargs.get("device") is not None:
+        elif self.settings.on_meta and kwargs.get("device") is not None:
             return move_to_start(self._run_with_device(OperatorCall(func, args, kwargs)))
         signature = read_signature(func, args, kwargs, self.live.by_storage)
-        plan = self.plans.find(signature.key)
+        plan = self._plans.find(signature.key)
         call = OperatorCall(func, args, kwargs)
-        if plan is not None and plan.rebuild is not None and self.on_meta:
+        if plan is not None and plan.rebuild is not None and self.settings.on_meta:
             return self._replay(plan, call, signature)
         return self._run(call, signature.key, signature.are_known)
 
     def _run_with_device(self, call: OperatorCall) -> Any:
         """Run an operator that may leave the meta device: it is never remembered."""
         if call.func is _TO_COPY and self._stays(call.args[0], **call.kwargs):
-            args, _ = self._onto_meta.move(call.args, {})
-            return self._run_view(OperatorCall(_DETACH, args, {}))
+            return self._run_view(self._onto_meta.move(OperatorCall(_DETACH, call.args, {})))
         return self._run(call, None, are_known=False)
 
     def _stays(self, tensor: torch.Tensor, device: Any, dtype: Any = None, **_: Any) -> bool:
@@ -165,8 +178,8 @@ class Recorder(WatchingMode, PassRecord):
         No function mode has seen the call of such a hook. A copy from the meta device to itself is one that the model
         requests.
         """
-        target = torch.device(device)
-        is_there = target == self.device or (target.type == "meta" and tensor.device == self.device)
+        target, device_of_run = torch.device(device), self.settings.device
+        is_there = target == device_of_run or (target.type == "meta" and tensor.device == device_of_run)
         return is_there and dtype is tensor.dtype
 
     def _replay(self, plan: Plan, call: OperatorCall, signature: Signature) -> Any:
@@ -191,14 +204,14 @@ class Recorder(WatchingMode, PassRecord):
         """Run an operator by its kind; note an error that is none of the model's, which may catch it."""
         if not are_known:
             self.origins.check(*call)
-        for tensor in call.tensors if self.has_unread else ():
+        for tensor in call.tensors if self.settings.has_unread else ():
             if not is_plain(tensor):
                 self.unanswered.append(str(call.func))
                 require_plain(tensor)
         try:
             return self._run_by_kind(call, key)
         except Exception as error:
-            if self.stands_in and is_error_of_stand_ins(call.func, error):
+            if self.settings.stands_in and is_error_of_stand_ins(call.func, error):
                 self.unanswered.append(str(call.func))
             raise
         finally:
@@ -233,12 +246,12 @@ class Recorder(WatchingMode, PassRecord):
 
     def _meet_view(self, call: OperatorCall) -> Any:
         """Run an operator that returns a view; on the meta device remember one whose tensors stay where they are."""
-        if not self.on_meta:
+        if not self.settings.on_meta:
             return self._run_view(call)
         if call.func in _NEVER_MOVED or len(list(call.tensors)) < 2:  # a real tensor keeps its values
             self._views.add(id(call.func))
             return self._run_view(call)
-        return self._run_view(OperatorCall(call.func, *self._onto_meta.move(call.args, call.kwargs)))
+        return self._run_view(self._onto_meta.move(call))
 
     def _run_view(self, call: OperatorCall) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
@@ -277,31 +290,20 @@ class Recorder(WatchingMode, PassRecord):
 
         Where some of its tensors are on the meta device, stand-ins take the places of its real tensors.
         """
-        args, kwargs = self._onto_meta.move(call.args, call.kwargs) if self.on_meta else (call.args, call.kwargs)
-        moved = OperatorCall(call.func, args, kwargs)
-        has_moved = args is not call.args or kwargs is not call.kwargs
-        moved_key = read_signature(*moved, self.live.by_storage).key if has_moved else key
+        moved = self._onto_meta.move(call) if self.settings.on_meta else call
         result, is_by_values = make_result(self, call, moved)
         if is_by_values:
-            moved_key = None  # other values may lead to another result
-        plan = self.plans.find(moved_key)
+            key = None  # other values may lead to another result
+        elif moved is not call:
+            key = read_signature(*moved, self.live.by_storage).key
+        plan = self._plans.find(key)
         if plan is None:
-            plan = make_plan(moved, kind, result, self.kernels)
-            self.plans.remember(call.func, moved_key, plan)
-        if has_moved and moved_key is not None:
-            self._remember_unmoved(call, key, plan)
+            plan = make_plan(moved, kind, result, self.settings.kernels)
+            self._plans.remember(call.func, key, plan)
         self._record_run(plan, result, call, self.live.list_makers(call.tensors, len(self.operators)))
         if not plan.is_fresh:
             self.live.mark_as_made(tensors_in(result), moved.tensors)
         return result
-
-    def _remember_unmoved(self, call: OperatorCall, key: Any, plan: Plan) -> None:
-        """Remember what was run with stand-ins for real tensors by the signature that the model calls it with, too.
-
-        Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
-        """
-        if plan.is_fresh and not may_write(call.func) and any(tensor.is_meta for tensor in call.tensors):
-            self.plans.remember(call.func, key, replace(plan, has_values=True))
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
@@ -331,7 +333,8 @@ class Recorder(WatchingMode, PassRecord):
 
     def _moves_to_host(self, tensor: torch.Tensor, device: Any = None, dtype: Any = None, **_: Any) -> bool:
         """Return whether a copy is of all of a tensor's memory, from another device to that of the host."""
-        if device is None or self.device is None or self.device.type == "cpu" or torch.device(device).type != "cpu":
+        start = self.settings.device
+        if device is None or start is None or start.type == "cpu" or torch.device(device).type != "cpu":
             return False
         size = tensor.numel() * (dtype or tensor.dtype).itemsize
         return is_plain(tensor) and bool(tensor.untyped_storage().nbytes() == size)

@@ -31,10 +31,9 @@ from .inference_pass import InferencePass, below_autograd
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .pass_errors import PassError, UnansweredError
-from .plans import find_plans
-from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, share_values
+from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, has_unread, share_values
 from .questions import Questions, runs_other_code
-from .recorder import Recorder
+from .recorder import PassSettings, Recorder
 from .records import layer_records
 from .stand_ins import StandIns
 from .unseen_work import count_missing_replays
@@ -71,8 +70,8 @@ class RecordedPass:
         self._model = inventory.model
         self._kind = kind
         self._is_lazy = is_lazy(inventory)
-        #: The device on which a run takes layers of attention as one kernel; None where the user has switched that off.
-        self._fuses_on = inventory.device if torch.backends.mha.get_fastpath_enabled() else None
+        #: Whether a run takes layers of attention as one kernel, which the user may have switched off.
+        self._fuses_layers: bool = torch.backends.mha.get_fastpath_enabled()
         #: What counts the storages that are made for the pass: of each recorder.
         self._lives: list[LiveBytes] = []
         self._objects = InputObjects(inputs)
@@ -135,7 +134,8 @@ class RecordedPass:
                 for module in self.inventory.modules:
                     fill_variables(module)
         elif self._is_lazy:  # by a call of its own: inference mode would not let it
-            first = Recorder(LayerStack(self._model), on_meta=self.stand_ins.on_meta)
+            on_meta = self.stand_ins.on_meta
+            first = Recorder(LayerStack(self._model), PassSettings(on_meta=on_meta, stands_in=on_meta))
             with torch.no_grad(), self._guard, self.stand_ins.mode, first, as_caller():
                 fed.run(self._model)
             self._lives.append(first.live)
@@ -144,28 +144,34 @@ class RecordedPass:
         """Return what records the pass, with all its settings."""
         layers = self._kind.layer_stack(self._model, prepared.inventory)
         layers.calls = self.calls
-        recorder = self._kind.recorder(layers, on_meta=self.stand_ins.on_meta, stands_in=self.stand_ins.lack_values)
-        recorder.model_device = self.inventory.device
-        recorder.fuses_on = self._fuses_on
-        recorder.below_autograd = self._kind.grad_mode is below_autograd
+        model_device, on_meta = self.inventory.device, self.stand_ins.on_meta
         leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
-        recorder.device = find_common_device([*self.inventory.tensors, *leaves])
-        if self._kind.knows_kernels:
-            recorder.kernels = recorder.model_device if recorder.model_device.type == "meta" else recorder.device
-        if recorder.on_meta:
-            recorder.plans = find_plans(recorder.kernels)
-            recorder.guard = self._guard  # no mode of its own: hardly anything that is written to there is the model's
+        device = find_common_device([*self.inventory.tensors, *leaves])
+        kernels = model_device if model_device.type == "meta" else device
+        settings = PassSettings(
+            on_meta=on_meta,
+            stands_in=self.stand_ins.lack_values,
+            has_unread=self.stand_ins.lack_values and has_unread(prepared),
+            below_autograd=self._kind.grad_mode is below_autograd,
+            model_device=model_device,
+            device=device,
+            kernels=kernels if self._kind.knows_kernels else None,
+            fuses_on=model_device if self._fuses_layers else None,
+            guard=self._guard if on_meta else None,  # hardly anything that is written to there is the model's
+        )
+        recorder = self._kind.recorder(layers, settings)
         self._lives.append(recorder.live)
         return recorder
 
     def _prepare_answers(self, recorder: Recorder, prepared: PreparedModel) -> None:
         """Tell the recorder the known values of stand-ins, and have it answer questions of the model's code."""
         function = self.inputs.function
-        if recorder.stands_in:
+        settings = recorder.settings
+        if settings.stands_in:
             share_values(recorder, prepared, self.inventory.buffers)
             if function is None and not runs_other_code(self.inventory):
                 return
-        questions = Questions(recorder, recorder.device if recorder.on_meta else None, self._guard)
+        questions = Questions(recorder, settings.device if settings.on_meta else None, self._guard)
         namespaces = find_namespaces(self.inventory, function)
         recorder.questions = partial(_answer, questions, namespaces, self.stand_ins.mode)
 
@@ -178,7 +184,7 @@ class RecordedPass:
             recorder.origins.untracked.follow(objects_have_values=objects_have_values),
             count_missing_replays(recorder),
             self._kind.grad_mode(),
-            self._guard if recorder.guard is None else nullcontext(),
+            self._guard if recorder.settings.guard is None else nullcontext(),
             recorder.layers.follow(),
             self.stand_ins.mode,
             recorder,
@@ -250,7 +256,7 @@ def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
     """
     if recorder.refusal is not None:
         raise PassError(recorder.refusal)
-    if not recorder.stands_in:
+    if not recorder.settings.stands_in:
         return
     unanswered = recorder.unanswered
     if recorder.formatted:

@@ -128,7 +128,7 @@ def count_missing_replays(recorder: Any) -> Iterator[None]:
             replay(self)
             return
         recorder.miss_unsized(_REPLAY)
-        if not recorder.stands_in:
+        if not recorder.settings.stands_in:
             replay(self)
 
     with restored(lambda: setattr(graph, "replay", replay)):

@@ -128,7 +128,7 @@ class TrainingPass(InferencePass):
             loss, start = make_loss(outputs, recorder.live)
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
-                if recorder.stands_in:
+                if recorder.settings.stands_in:
                     with recorder.origins.untracked.accept_indices():
                         loss.backward(start)
                 else:

@@ -27,7 +27,7 @@ from ..trace.layers import EndedCall
 from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
-from ..trace.recorder import Recorder
+from ..trace.recorder import PassSettings, Recorder
 from .node_memory import NodeMemory
 from .trained_layers import TrainedLayers
 
@@ -45,8 +45,8 @@ class TrainingRecorder(Recorder):
     layers: TrainedLayers
     phase: str
 
-    def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
-        super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
+    def __init__(self, layers: Any, settings: PassSettings) -> None:
+        super().__init__(layers, settings)
         self._peak = _StepPeak(self.live)
         #: The bytes alive after the step.
         self._left_bytes: int | None = None

@@ -14,7 +14,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from profilerkit_torch.trace.layers import LayerStack
-from profilerkit_torch.trace.recorder import Recorder
+from profilerkit_torch.trace.recorder import PassSettings, Recorder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Using padding='same' with even kernel lengths",
@@ -96,7 +96,7 @@ def count_call(make: Maker, inputs: tuple[torch.Tensor, ...], mode: Callable[[],
     elif on_meta:
         model, inputs = model.to("meta"), tuple(x.to("meta") for x in inputs)
     layers = LayerStack(model)
-    recorder = Recorder(layers, on_meta=on_meta)
+    recorder = Recorder(layers, PassSettings(on_meta=on_meta, stands_in=on_meta))
     for tensor in (*model.parameters(), *model.buffers(), *inputs):
         recorder.live.add(tensor, 0)  # what was there before the pass
     with standing, mode(), layers.follow(), recorder:
