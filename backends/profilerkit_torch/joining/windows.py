@@ -81,10 +81,13 @@ def split_by_products(frames: Sequence[Frame], trace: ModelTrace) -> list[Window
     """
     (whole,) = find_passes(frames)
     products = [find_common_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
-    passes = round(len(list_named_operators(frames, frozenset(products))) / len(products)) if products else 1
+    if not products:
+        return [whole]
+    passes = round(len(list_named_operators(frames, frozenset(products))) / len(products))
     first_products = list_named_operators(frames, frozenset(products[:1]))
     in_each_pass = len(first_products) // max(passes, 1)
     if passes < 2 or not in_each_pass:  # fewer than passes: the begin of a pass is unknown
         return [whole]
-    later_starts = [first_products[index * in_each_pass].event.start for index in range(1, passes)]
-    return list(starmap(Window, pairwise([whole.start, *later_starts, whole.end])))
+    later_passes = first_products[in_each_pass::in_each_pass][: passes - 1]
+    starts = [whole.start, *(frame.event.start for frame in later_passes)]
+    return list(starmap(Window, pairwise([*starts, whole.end])))

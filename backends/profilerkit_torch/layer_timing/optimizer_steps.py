@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from profilerkit.process.restoring import call_each, restored
 
-__all__ = ["OptimizerSteps", "Stretch"]
+__all__ = ["OptimizerSteps", "Stretch", "are_steps_seen"]
 
 
 class Stretch(NamedTuple):
@@ -44,38 +44,28 @@ class _Step(NamedTuple):
 class OptimizerSteps:
     """The steps of an optimizer, or of all optimizers for None.
 
-    For an optimizer that wraps another one, as in accelerate, these are the steps of both. Steps of an optimizer are
-    not noticed if neither it nor the optimizer that it wraps is an optimizer of torch.
+    For an optimizer that wraps another one, as in accelerate, these are the steps of both.
+
+    Args:
+        optimizer: The optimizer.
+        read: Returns the moment.
+        note_memory: Called with the name of the phase that has ended.
     """
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Any, read: Callable[[], Any], note_memory: Callable[[str], None]) -> None:
         self.updates: list[Stretch] = []
         #: The forward and backward passes that these steps have computed, by a closure.
         self.closures: list[Stretch] = []
         #: The optimizer that stepped last.
         self.last: Any = None
-        self._followed = None if optimizer is None else (optimizer, getattr(optimizer, "optimizer", None))
+        self._followed = None if optimizer is None else _list_with_wrapped(optimizer)
+        self._read, self._note_memory = read, note_memory
         #: The outermost step that runs.
         self._step: _Step | None = None
 
-    @property
-    def are_seen(self) -> bool:
-        """Whether torch calls hooks around the steps."""
-        followed = self._followed
-        return followed is None or any(isinstance(optimizer, torch.optim.Optimizer) for optimizer in followed)
-
     @contextmanager
-    def follow(self, read: Callable[[], Any], note_memory: Callable[[str], None]) -> Iterator[None]:
-        """Follow the steps inside, by hooks around the steps of all optimizers: a wrapper may have no hooks.
-
-        Args:
-            read: Returns the moment.
-            note_memory: Called with the name of the phase that has ended.
-        """
-        self._read, self._note_memory = read, note_memory
-        self._step = None
-        self.updates.clear()
-        self.closures.clear()
+    def follow(self) -> Iterator[None]:
+        """Follow the steps inside, by hooks around the steps of all optimizers: a wrapper may have no hooks."""
         stops: list[Callable[[], None]] = []
         with restored(partial(call_each, stops)):
             stops.append(register_optimizer_step_pre_hook(self._begin_update).remove)
@@ -115,6 +105,16 @@ class OptimizerSteps:
         self.updates.append(Stretch(step.begin, self._read()))
         self.closures += step.closures  # not before: those of a step that raised belong to no update
         self._note_memory("optimizer")
+
+
+def are_steps_seen(optimizer: Any) -> bool:
+    """Return whether torch calls hooks around the steps of an optimizer, or of one that it wraps."""
+    return any(isinstance(part, torch.optim.Optimizer) for part in _list_with_wrapped(optimizer))
+
+
+def _list_with_wrapped(optimizer: Any) -> tuple[Any, Any]:
+    """Return an optimizer and the one that it wraps; None if it wraps none."""
+    return optimizer, getattr(optimizer, "optimizer", None)
 
 
 def _replace_closure(

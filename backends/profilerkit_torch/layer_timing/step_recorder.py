@@ -21,7 +21,7 @@ from ..model.inventory import Inventory
 from ..running.measured_memory import PhaseMemory
 from ..running.timed_passes import synchronize
 from .clocks import EventClock, HostClock
-from .optimizer_steps import OptimizerSteps, Stretch
+from .optimizer_steps import OptimizerSteps, Stretch, are_steps_seen
 from .timed_calls import TimedRun, sum_inner_calls
 from .timer import SECOND_GRADIENTS, TorchLayerTimer
 
@@ -37,6 +37,7 @@ class _Step(NamedTuple):
     """A step that runs, and the state at its beginning."""
 
     hooks: ExitStack  #: takes the hooks away when it is closed
+    updates: OptimizerSteps
     devices: Sequence[torch.device]  #: the model's devices that run beside the host
     memory: PhaseMemory
     earlier_runs: set[TimedRun]  #: the calls of the model in earlier steps that are still kept
@@ -57,7 +58,8 @@ class TorchStepRecorder(StepRecorder):
                 f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
             )
         self._model, self._optimizer = model, optimizer
-        self._updates = OptimizerSteps(optimizer)
+        #: The optimizer that stepped last.
+        self._stepped: Any = None
         self._given_clock = clock
         #: The step that runs; None between steps.
         self._step: _Step | None = None
@@ -83,10 +85,11 @@ class TorchStepRecorder(StepRecorder):
         with ExitStack() as stack:
             stack.enter_context(timer)
             self._follow_calls(stack, memory)
-            stack.enter_context(self._updates.follow(timer.clock.read, memory.note))
+            updates = OptimizerSteps(self._optimizer, timer.clock.read, memory.note)
+            stack.enter_context(updates.follow())
             synchronize(*devices)
             moment = timer.clock.read()
-            self._step = _Step(stack.pop_all(), devices, memory, earlier_runs, earlier_calls, moment)
+            self._step = _Step(stack.pop_all(), updates, devices, memory, earlier_runs, earlier_calls, moment)
 
     def end(self) -> StepRecord:
         """End the step, take all hooks away, and return its seconds.
@@ -103,7 +106,7 @@ class TorchStepRecorder(StepRecorder):
             step.memory.note("step")
         finally:
             self.abandon()
-        updates, closures = self._updates.updates, self._updates.closures
+        updates, closures = step.updates.updates, step.updates.closures
         record = StepRecord(
             seconds=_sum_seconds([whole], clock),
             optimizer=_sum_seconds(updates, clock) - _sum_seconds(closures, clock) if updates else None,
@@ -129,6 +132,8 @@ class TorchStepRecorder(StepRecorder):
         """Take all hooks away."""
         step, self._step = self._step, None
         if step is not None:
+            if step.updates.last is not None:
+                self._stepped = step.updates.last
             step.hooks.close()
 
     def layers(self) -> Sequence[LayerTime]:
@@ -143,7 +148,7 @@ class TorchStepRecorder(StepRecorder):
     @property
     def optimizer(self) -> Any:
         """The given optimizer, or the optimizer that stepped last."""
-        return self._optimizer if self._optimizer is not None else self._updates.last
+        return self._optimizer if self._optimizer is not None else self._stepped
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -158,7 +163,7 @@ class TorchStepRecorder(StepRecorder):
             reasons["forward"] = reasons["backward"] = _TOO_MANY.format(_KEPT)
         if self._timer.has_second_gradients:
             reasons["backward"] = SECOND_GRADIENTS
-        if not self._updates.are_seen:
+        if self._optimizer is not None and not are_steps_seen(self._optimizer):
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
         return reasons
 

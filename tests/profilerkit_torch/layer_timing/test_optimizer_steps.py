@@ -20,7 +20,7 @@ def test_closures_are_those_of_the_steps_that_came_to_their_end(failing: tuple[i
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight])
     clock = itertools.count()
-    steps = OptimizerSteps(optimizer)
+    steps = OptimizerSteps(optimizer, lambda: next(clock), lambda phase: None)
 
     def compute(number: int) -> torch.Tensor:
         if number in failing:
@@ -29,7 +29,7 @@ def test_closures_are_those_of_the_steps_that_came_to_their_end(failing: tuple[i
         loss.backward()
         return loss
 
-    with steps.follow(lambda: next(clock), lambda phase: None):
+    with steps.follow():
         for number in (1, 2, 3):
             with suppress(ArithmeticError):
                 optimizer.step(lambda number=number: compute(number))
