@@ -8,7 +8,6 @@ cast or transposed. If a ``scan`` slices stacked weights, each turn counts by it
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -127,19 +126,11 @@ class _NonzeroWalk(Walk):
     def _count_nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
         """Return the multiply-accumulates in proportion to the nonzero elements of weights; all if there is no weight.
 
-        If both factors are weights, a loop may slice one of them and read the other again in each turn. Example: a scan
-        of 3 turns reads a weight of 4 elements, 1 of them nonzero, and slices a stack of 3 times 4 elements, 6 of these
-        12 nonzero: the proportion is (3 * 1 + 6) / (3 * 4 + 12).
+        If both factors are weights, the proportion is that of both together.
         """
-        weights = _list_weights(operator, inputs)
-        loops = frozenset[Loop]().union(*(weight.loops for weight in weights))
-        nonzero = total = 0
-        for weight in weights:
-            elements = self._count(weight)
-            reads = math.prod(loop.length for loop in loops - weight.loops)
-            nonzero += reads * elements.nonzero
-            total += reads * elements.total
-        return macs * nonzero // total if total else macs
+        elements = [self._count(weight) for weight in _list_weights(operator, inputs)]
+        total = sum(weight.total for weight in elements)
+        return macs * sum(weight.nonzero for weight in elements) // total if total else macs
 
     def _count(self, origin: Origin) -> _Elements:
         if origin not in self.elements:

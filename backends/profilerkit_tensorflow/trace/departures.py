@@ -28,10 +28,6 @@ __all__ = ["Departures"]
 _THIS_PACKAGE = __name__.partition(".")[0]
 #: Packages whose own reading of values leads to no work that is not counted.
 _LIBRARIES = ("keras", "numpy", "optree", "tensorflow", "tf_keras", "tree", _THIS_PACKAGE)
-#: Functions that show a tensor, in which its values leave for no work.
-_SHOWING = ("__str__", "__repr__", "__format__", "value_text", "numpy_text")
-#: How many frames such a function may be above the one that reads the values.
-_FRAMES_OF_SHOWING = 6
 #: Gives the values to another library, without a copy.
 _TO_DLPACK = "TFE_ToDlpackCapsule"
 #: Operators that do no work wherever they run.
@@ -86,8 +82,7 @@ class Departures:
 
         def leave(tensor: Any, *args: Any) -> Any:
             if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
-                frame = sys._getframe(1)
-                asking = None if _is_showing(frame) else _find_models_frame(frame)
+                asking = _find_models_frame(sys._getframe(1))
                 if asking is not None:
                     self.missing[f"work on values that leave TensorFlow{self._describe_place(asking)}"] += 1
             return original(tensor, *args)
@@ -139,14 +134,3 @@ def _is_work(tensor: Any) -> bool:
     if dtype in (tf.resource, tf.variant, tf.string):
         return False
     return math.prod(shape) > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))
-
-
-def _is_showing(frame: FrameType | None) -> bool:
-    """Return whether a tensor is only shown: one of the innermost frames is of a function that does so."""
-    for _ in range(_FRAMES_OF_SHOWING):
-        if frame is None:
-            return False
-        if frame.f_code.co_name in _SHOWING:
-            return True
-        frame = frame.f_back
-    return False

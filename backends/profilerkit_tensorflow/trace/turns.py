@@ -38,8 +38,8 @@ _COMPARISONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
     "GreaterEqual": np.greater_equal,
     "NotEqual": np.not_equal,
 }
-#: The turns that are gone through one by one: so few first, and at most so many.
-_FEW_TURNS, _MOST_TURNS = 2**10, 2**20
+#: The most turns that are gone through one by one.
+_MOST_TURNS = 2**20
 
 
 class _Comparison(NamedTuple):
@@ -159,12 +159,9 @@ def _count_true_turns(comparison: _Comparison) -> float:
 
     Infinity if it still is after `_MOST_TURNS` turns.
     """
-    for turns in (_FEW_TURNS, _MOST_TURNS):
-        numbers = _list_numbers(comparison.start, comparison.step, turns)
-        is_true = _COMPARISONS[comparison.kind](numbers, comparison.limit)
-        if not is_true.all():
-            return int(np.argmin(is_true))
-    return math.inf
+    numbers = _list_numbers(comparison.start, comparison.step, _MOST_TURNS)
+    is_true = _COMPARISONS[comparison.kind](numbers, comparison.limit)
+    return math.inf if is_true.all() else int(np.argmin(is_true))
 
 
 def _list_numbers(start: NDArray[Any], step: float, turns: int) -> NDArray[Any]:
