@@ -14,7 +14,6 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
 from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.notes import ASSUMPTIONS
-from profilerkit_predict.language_models.page import list_step_bars
 from profilerkit_predict.language_models.report_tables import list_answers, tabulate_terms
 from profilerkit_predict.language_models.serving import predict_serving
 
@@ -71,18 +70,6 @@ def test_memory_that_is_not_known_is_no_refusal() -> None:
     assert "users" not in answers
 
 
-def test_bars_are_shares_of_the_longest() -> None:
-    """A step reads 2,000 bytes of matrices of 3,480, and computes for less; see the answers."""
-    first, last = list_step_bars(report())
-    (memory,) = (bar for bar in last.bars if bar.is_longest)
-    assert (first.title, memory.resource, memory.seconds) == ("First token, batch 8", "memory", "3.48 µs")
-    shares = {segment.name: segment.width for segment in memory.segments}
-    assert shares["matrices"] == pytest.approx(100 * 2000 / 3480)
-    assert sum(shares.values()) == pytest.approx(100)
-    assert max(segment.start + segment.width for bar in last.bars for segment in bar.segments) == pytest.approx(100)
-    assert list_step_bars(report(device=None)) == []
-
-
 def test_one_can_jump_to_each_table_and_to_each_report() -> None:
     for page in (report().to_html(), LanguageModelComparison((report("First"), report("Second"))).to_html()):
         places = re.findall(r'<a href="#(.*?)"', page)
@@ -117,7 +104,7 @@ def test_no_note_stands_twice_on_a_page() -> None:
 def test_the_page_has_its_figures_and_loads_nothing() -> None:
     pytest.importorskip("matplotlib")
     page = report().to_html()
-    assert page.count('<img src="data:image/png;base64,') == 2
+    assert page.count('<img src="data:image/png;base64,') == 3
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", page)
     assert page.count("<script") == 1
     assert "default-src 'none'" in page
@@ -131,7 +118,7 @@ def test_a_figure_that_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delitem(sys.modules, "profilerkit_pages.figures.shown", raising=False)
     page = report().to_html()
-    assert page.count("figures need matplotlib; install profilerkit[plot]") == 2
+    assert page.count("figures need matplotlib; install profilerkit[plot]") == 3
     assert "<img" not in page
 
 
