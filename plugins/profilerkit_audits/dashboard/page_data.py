@@ -93,11 +93,7 @@ def _list_columns(
     rows: Sequence[Row], machines: Mapping[str, Mapping[str, str]], versions: Mapping[str, int], write: Writer
 ) -> dict[str, Any]:
     """Return the columns of the table beside the metrics; ``versions`` has the number of each row's versions."""
-    by_spec: dict[str, list[Row]] = {}
-    for row in rows:
-        by_spec.setdefault(row.spec, []).append(row)
-    of_model = {spec: find_differing_settings(several) for spec, several in by_spec.items()}
-    of_all = find_differing_settings(rows)
+    differing = find_differing_settings(rows)
     names = {machine: write(describe_machine(facts)) for machine, facts in machines.items()}
     columns: dict[str, list[Any]] = {
         "spec": [write(row.spec) for row in rows],
@@ -108,9 +104,7 @@ def _list_columns(
         "reason": [write(row.reason) for row in rows],
         "flags": [write("; ".join(row.flags)) for row in rows],
         "settings": [write(_describe_settings(row.settings, row.settings)) for row in rows],
-        "differing": [write(_describe_settings(row.settings, of_all)) for row in rows],
-        # The settings that differ between the rows of one model.
-        "apart": [write(_describe_settings(row.settings, of_model[row.spec])) for row in rows],
+        "differing": [write(_describe_settings(row.settings, differing)) for row in rows],
         "model_type": [write(row.model_type) for row in rows],
         "commit": [write(shorten_commit(row.commit)) for row in rows],
         "created": [shorten_moment(row.created) for row in rows],

@@ -62,7 +62,7 @@ const columns = [
 ];
 const models = new Rows({ names: texts.spec, columns, texts: SEARCHED.map((key) => texts[key]) });
 
-/** What all names begin with, up to a mark between words: on a small screen, and beside a point, it says nothing. */
+/** What all names begin with, up to a mark between words: on a small screen it says nothing. */
 function commonStart(names) {
   const [first = ""] = names;
   let end = names.length > 1 ? first.length : 0;
@@ -71,8 +71,6 @@ function commonStart(names) {
 }
 const START = commonStart(texts.spec);
 const shortName = (row) => texts.spec[row].slice(START.length) || texts.spec[row];
-/** The name beside a point: with the settings that tell it from others of its model. */
-const pointName = (row) => [shortName(row), texts.apart[row]].filter(Boolean).join(", ");
 
 /** How a model is called in a sentence: its spec, and its settings that not all models have. */
 const labelOf = (row) => (texts.differing[row] ? `${texts.spec[row]} (${texts.differing[row]})` : texts.spec[row]);

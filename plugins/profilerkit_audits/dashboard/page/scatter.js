@@ -1,11 +1,8 @@
 // Two metrics against each other, a dot for each model that matches, and the Pareto front: what nothing else beats.
 
 const HEIGHT = 380;
-/** The models of a front that are listed below it, and the most points that have their names beside them. */
+/** The models of a front that are listed below it. */
 const MOST_NAMED = 60;
-const MOST_LABELS = 60;
-/** The dots of so many points are kept free of names. */
-const MOST_AVOIDED = 500;
 /** With more points than this the dots are small. */
 const MANY = 2000;
 
@@ -43,10 +40,7 @@ class Scatter {
       if (changed.includes("x") || changed.includes("y")) this.controls();
       if (changed.some((name) => ["q", "status", "x", "y"].includes(name))) this.draw();
     });
-    chosen.listeners.push((row) => {
-      this.dots.mark(row);
-      this.name();
-    });
+    chosen.listeners.push((row) => this.dots.mark(row));
   }
 
   /** The metric of an axis: that of the address, else MACs across, and up what costs or counts most beside them. */
@@ -92,7 +86,6 @@ class Scatter {
       this.dots.points = [];
       this.dots.place.replaceChildren(nothing("No model that matches has a value of both metrics."));
     }
-    this.name();
   }
 
   /** Give points their looks, and put them in order: the front above the others, the rarest backend above those more frequent. */
@@ -115,59 +108,6 @@ class Scatter {
       index ? `H${across.toFixed(1)}V${up.toFixed(1)}` : `M${across.toFixed(1)},${up.toFixed(1)}`,
     );
     return parts.join("");
-  }
-
-  /** The room that the line from a point of the front to the next one takes: across, then up or down. */
-  stair(from, to) {
-    const [left, right] = [Math.min(from.across, to.across), Math.max(from.across, to.across)];
-    const [top, bottom] = [Math.min(from.up, to.up), Math.max(from.up, to.up)];
-    return [
-      { left, right, top: from.up, bottom: from.up },
-      { left: to.across, right: to.across, top, bottom },
-    ];
-  }
-
-  /** Write names beside points, where there is room. */
-  name() {
-    for (const node of this.dots.place.querySelectorAll(".point-name")) node.remove();
-    const taken = this.takenRooms();
-    for (const point of this.listNamed()) {
-      const text = cut(pointName(point.row));
-      const room = this.findRoom(point, textWidth(text, 11), taken);
-      if (!room) continue;
-      taken.push(room);
-      this.dots.root.append(svg("text", { class: "point-name", x: room.left, y: room.top + 10 }, text));
-    }
-  }
-
-  /** The points that get a name, if there is room: the chosen one first, then those of the front, then a few others. */
-  listNamed() {
-    const { points } = this.dots;
-    const picked = points.filter(({ row }) => row === chosen.row);
-    const others = points.length <= MOST_LABELS ? points : [];
-    return [...new Set([...picked, ...this.best, ...others])].slice(0, MOST_LABELS);
-  }
-
-  /** The rooms of dots and of the line of the front, on which no name is written. */
-  takenRooms() {
-    const roomOf = ({ across, up }) => ({ left: across - 5, right: across + 5, top: up - 5, bottom: up + 5 });
-    const stairs = this.best.slice(1).flatMap((point, index) => this.stair(this.best[index], point));
-    return [...this.dots.points.slice(0, MOST_AVOIDED).map(roomOf), ...stairs];
-  }
-
-  /** The first free room beside a point for a text: right, left, above, or below; undefined if there is none. */
-  findRoom({ across, up }, wide, taken) {
-    const places = [
-      [across + 9, up],
-      [across - 9 - wide, up],
-      [across - wide / 2, up - 13],
-      [across - wide / 2, up + 13],
-    ];
-    const overlap = (one, two) => one.left < two.right && one.right > two.left && one.top < two.bottom && one.bottom > two.top;
-    return places
-      .map(([left, middle]) => ({ left, right: left + wide, top: middle - 6, bottom: middle + 6 }))
-      .filter(({ left, right }) => left > MARGIN.left && right < this.dots.place.clientWidth)
-      .find((room) => !taken.some((other) => overlap(room, other)));
   }
 
   /** Write how many models are drawn, what the front is, and the legend and the list below. */
