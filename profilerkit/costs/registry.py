@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from ..arguments.checks import FLAG
 from ..errors import RegistrationConflictError
@@ -21,12 +21,7 @@ from .evaluation import CallForm, require_formula
 
 __all__ = ["CostRegistry", "read_formulas"]
 
-
-class _Scope(NamedTuple):
-    """The formulas of a block, and whether the block also takes formulas that are registered inside it."""
-
-    formulas: dict[Any, Formula]
-    takes: bool
+T = TypeVar("T")
 
 
 class CostRegistry:
@@ -62,8 +57,13 @@ class CostRegistry:
         self._shipped = shipped
         self._called_with = called_with or {}
         self._formulas: dict[Any, Formula] = {}
-        self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
-        #: Grows with each change of a formula or a scope.
+        #: The formulas that the block of `scoped` around the code has taken; None outside of such a block.
+        self._scope: ContextVar[dict[Any, Formula] | None] = ContextVar(f"{framework}_cost_scope", default=None)
+        #: The formulas of the blocks of `override` around the code, the outermost first.
+        self._overrides: ContextVar[tuple[Mapping[Any, Formula], ...]] = ContextVar(
+            f"{framework}_cost_overrides", default=()
+        )
+        #: Grows with each change of a formula, and with each block that begins or ends.
         self._changes = 0
 
     def register(
@@ -109,17 +109,14 @@ class CostRegistry:
             register(key, formula)
 
     def _put(self, key: Any, formula: Formula) -> None:
-        """Keep a formula in the innermost block of this context that takes formulas, else in the registry."""
-        taking = next((scope for scope in reversed(self._scopes.get()) if scope.takes), None)
-        if taking is not None:
-            taking.formulas[key] = formula
-        else:
-            self._formulas[key] = formula
+        """Keep a formula: until the end of the block of `scoped`, if there is one."""
+        scope = self._scope.get()
+        (self._formulas if scope is None else scope)[key] = formula
         self._changes += 1
 
     def get(self, *keys: Any) -> Formula | None:
-        """Return the formula for the first key that has one, or None; formulas of a scope come before all others."""
-        for formulas in (*(scope.formulas for scope in reversed(self._scopes.get())), self._formulas):
+        """Return the formula for the first key that has one, or None; formulas of a block come before all others."""
+        for formulas in (*reversed(self._overrides.get()), self._scope.get() or {}, self._formulas):
             for key in keys:
                 formula: Formula | None = formulas.get(key)
                 if formula is not None:
@@ -128,9 +125,9 @@ class CostRegistry:
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        in_force = dict(self._formulas)
-        for scope in self._scopes.get():
-            in_force |= scope.formulas
+        in_force = self._formulas | (self._scope.get() or {})
+        for formulas in self._overrides.get():
+            in_force |= formulas
         return {key: formula for key, formula in in_force.items() if not self._comes_with_backend(formula)}
 
     def _comes_with_backend(self, formula: Any) -> bool:
@@ -148,12 +145,12 @@ class CostRegistry:
     @property
     def version(self) -> object:
         """A value that is equal as long as `get` returns the same, in this context: for caches of derived results."""
-        return self._changes, tuple(id(scope.formulas) for scope in self._scopes.get())
+        return self._changes, id(self._scope.get()), tuple(map(id, self._overrides.get()))
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
         """Remove at the end all formulas that this context registered inside: for tests, and to try formulas."""
-        with self._within(_Scope({}, takes=True)):
+        with self._within(self._scope, dict(self._scope.get() or {})):
             yield
 
     @contextmanager
@@ -168,17 +165,18 @@ class CostRegistry:
         """
         for key, formula in formulas.items():
             require_formula(formula, f"{kind(key)} {key}", self._called_with.get(kind(key)))
-        with self._within(_Scope(dict(formulas), takes=False)):
+        with self._within(self._overrides, (*self._overrides.get(), dict(formulas))):
             yield
 
     @contextmanager
-    def _within(self, scope: _Scope) -> Iterator[None]:
-        token = self._scopes.set((*self._scopes.get(), scope))
+    def _within(self, variable: ContextVar[T], value: T) -> Iterator[None]:
+        """Let a variable of the context have a value inside a block."""
+        token = variable.set(value)
         self._changes += 1
         try:
             yield
         finally:
-            self._scopes.reset(token)
+            variable.reset(token)
             self._changes += 1
 
 

@@ -52,7 +52,7 @@ def _functorch() -> Any:
 
 
 def _cost_tables() -> list[Any]:
-    return [costs.COSTS._formulas, *(scope.formulas for scope in costs.COSTS._scopes.get())]
+    return [costs.COSTS._formulas, costs.COSTS._scope.get() or {}, *costs.COSTS._overrides.get()]
 
 
 def _functions() -> Any:
