@@ -203,10 +203,10 @@ def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimi
         state = 0 if holder is None else holder.optimizer_state(model)
         return state if isinstance(state, str) else OptimizerBytes(state)
     if isinstance(optimizer, str):
-        return optimizer_bytes(optimizer, trace.parameters_in_memory)
+        return optimizer_bytes(optimizer, trace.parameters_in_step)
     reader = find_capability(backend, ReadsOptimizers)
     if reader is not None:
-        return reader.optimizer_bytes(optimizer, trace.parameters_in_memory)
+        return reader.optimizer_bytes(optimizer, trace.parameters_in_step)
     advice = "give the name of one" if holder is None else "give the name of one, or compile the model with it"
     return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; {advice}"
 
@@ -266,7 +266,7 @@ def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str,
 def _divide_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, int]:
     """Return the parts of the bytes that are alive in the update: the gradients, and the bytes left by the step."""
     memory = trace.memory
-    gradients = sum(weight.bytes for weight in trace.parameters_in_memory if weight.trainable)
+    gradients = sum(weight.bytes for weight in trace.parameters_in_step if weight.trainable)
     left = gradients if memory.left_bytes is None else memory.left_bytes - memory.input_bytes
     return {
         "weights": memory.weight_bytes,

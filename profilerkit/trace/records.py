@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..count_text import format_count
 from ..process.cached import cached_property
@@ -255,6 +256,8 @@ class ModelTrace:
             operators and layers are incomplete.
         conditions: The caller's settings that change the numbers, each in a few words.
         left_out: The layers that ``ignore=`` takes away from ``layers``. The memory is the model's memory with them.
+        without_gradient: The trainable weights that get no gradient in this training step, by layer and name:
+            "encoder.weight". An optimizer that makes its state as it steps has none for them.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -273,6 +276,7 @@ class ModelTrace:
     contradictions: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     left_out: tuple[LayerRecord, ...] = ()
+    without_gradient: frozenset[str] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle it without the program, which belongs to this process."""
@@ -306,6 +310,16 @@ class ModelTrace:
     def parameters_in_memory(self) -> tuple[WeightRecord, ...]:
         """All distinct parameters that are in memory: also the parameters of layers that are left out."""
         return distinct(weight for layer in (*self.layers, *self.left_out) for weight in layer.parameters)
+
+    @property
+    def parameters_in_step(self) -> tuple[WeightRecord, ...]:
+        """All distinct parameters in memory; those that get no gradient in a training step are not trainable here."""
+        updated = []
+        for layer in (*self.layers, *self.left_out):
+            for weight in layer.parameters:
+                name = f"{layer.path}.{weight.name}" if layer.path else weight.name
+                updated.append(replace(weight, trainable=False) if name in self.without_gradient else weight)
+        return distinct(updated)
 
     @cached_property
     def buffers(self) -> tuple[WeightRecord, ...]:

@@ -177,7 +177,11 @@ def _trace_step(
 def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
     """Return a note that names the weights that got no gradient; none if all have one."""
     return note_unused(
-        (name, weight)
-        for name, weight in model.named_parameters()
-        if weight.requires_grad and id(weight) not in recorder.trained  # a scheme may have taken its gradient away
+        [
+            name
+            for name, weight in model.named_parameters()
+            if weight.requires_grad
+            and weight.grad is None
+            and id(weight) not in recorder.trained  # a scheme may have taken its gradient away
+        ]
     )

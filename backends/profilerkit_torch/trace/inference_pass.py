@@ -53,6 +53,8 @@ class InferencePass:
     needs_device = False
     #: Whether the model would run on the kernels of its device; else they are not known.
     knows_kernels: ClassVar[bool] = True
+    #: The names of the trainable weights that get no gradient, where gradients are computed.
+    without_gradient: frozenset[str] = frozenset()
 
     def __init__(self, grad_mode: GradMode) -> None:
         self.grad_mode = grad_mode

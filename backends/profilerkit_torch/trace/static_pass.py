@@ -229,6 +229,7 @@ class RecordedPass:
             choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,
             peak_spread=spread,
+            without_gradient=self._kind.without_gradient,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -59,9 +59,8 @@ def follow_gradients(parameters: Iterable[torch.Tensor], call: Callable[[torch.T
         yield
 
 
-def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:
+def note_unused(unused: Sequence[str]) -> list[str]:
     """Return a note that names the weights that got no gradient in the backward pass; none if all have one."""
-    unused = [name for name, parameter in trained if parameter.grad is None]
     if not unused:
         return []
     return [f"no output depends on these trainable weights, which get no gradient: {list_some(unused, 5)}"]

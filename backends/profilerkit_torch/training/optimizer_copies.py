@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
@@ -50,8 +50,11 @@ class OptimizerCopy:
         return cls(kind(parameters))
 
     @classmethod
-    def copy(cls, optimizer: torch.optim.Optimizer) -> OptimizerCopy:
+    def copy(cls, optimizer: torch.optim.Optimizer, updated: Counter[int] | None = None) -> OptimizerCopy:
         """Return a copy with the same settings, without calling the constructor of its class.
+
+        ``updated`` has how many weights of each number of elements get a gradient: others have none in the copy, of
+        which it does not matter which of equal size they are. All trainable ones get one unless it is given.
 
         All but groups, weights and state is shared. A fused kernel has the number of steps on the device of the weight,
         so the state of its copy counts in full.
@@ -65,7 +68,11 @@ class OptimizerCopy:
         for group in optimizer.param_groups:
             for weight in group["params"]:
                 empty = torch.empty_like(weight, device="meta")
-                stand_in = stand_ins[id(weight)] = _make_parameter(empty, is_trained=weight.requires_grad)
+                is_trained = weight.requires_grad
+                if updated is not None and is_trained:
+                    is_trained = updated[weight.numel()] > 0
+                    updated[weight.numel()] -= 1
+                stand_in = stand_ins[id(weight)] = _make_parameter(empty, is_trained=is_trained)
                 if not group.get("fused"):
                     devices[id(stand_in)] = weight.device
         made.param_groups = [

@@ -43,7 +43,8 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
             "give the optimizer of this model alone, or its class"
         )
     present = count_state_bytes(optimizer) if optimizer.state else None
-    return _count_with_copy(name, present, partial(OptimizerCopy.copy, optimizer))
+    updated = None if is_in_group() else Counter(weight.count for weight in weights if weight.trainable)
+    return _count_with_copy(name, present, partial(OptimizerCopy.copy, optimizer, updated))
 
 
 def _count_with_copy(name: str, present: int | None, make_copy: Callable[[], OptimizerCopy]) -> OptimizerBytes | str:

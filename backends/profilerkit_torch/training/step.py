@@ -88,6 +88,7 @@ class TrainingPass(InferencePass):
         """
         self._went_forward = False
         self._notes = []
+        self.without_gradient = frozenset()
         set_training_flags(modules)
         for module in modules:
             module.__dict__.update({name: OrderedDict() for name in MODULE_GRADIENT_HOOKS if module.__dict__.get(name)})
@@ -113,6 +114,7 @@ class TrainingPass(InferencePass):
                 self._run_backward(model, differentiated, recorder)
             else:
                 self._notes.append(NO_BACKWARD_PASS)
+                self.without_gradient = frozenset(name for name, _ in _list_trained(model))
 
     def _run_forward(self, model: nn.Module, inputs: ModelInputs, recorder: TrainingRecorder) -> Any:
         recorder.begin_forward()
@@ -123,7 +125,7 @@ class TrainingPass(InferencePass):
         return outputs
 
     def _run_backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: TrainingRecorder) -> None:
-        trained = [(name, p) for name, p in list_named_parameters(model) if p.requires_grad]
+        trained = _list_trained(model)
         with follow_gradients((parameter for _, parameter in trained), recorder.note_gradient):
             loss, start = make_loss(outputs, recorder.live)
             with as_caller(), recorder.questions(), recorder.record_backward():
@@ -134,7 +136,9 @@ class TrainingPass(InferencePass):
                 else:
                     run_backward(loss, start)
         recorder.origins.check_results([parameter.grad for _, parameter in trained])
-        self._notes += note_unused(trained)
+        unused = [name for name, parameter in trained if parameter.grad is None]
+        self._notes += note_unused(unused)
+        self.without_gradient = frozenset(unused)
 
     def notes(self) -> Iterable[str]:
         """Yield notes: the trainable weights without a gradient, and the memory that the model's wrapper adds."""
@@ -161,6 +165,10 @@ class TrainingPass(InferencePass):
         )
         failure.__cause__ = error
         return failure
+
+
+def _list_trained(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [(name, parameter) for name, parameter in list_named_parameters(model) if parameter.requires_grad]
 
 
 def _make_alias(tensor: torch.Tensor) -> torch.Tensor:

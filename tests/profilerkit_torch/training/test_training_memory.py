@@ -328,13 +328,46 @@ def test_an_optimizer_is_counted_before_it_has_stepped_as_after(name: str) -> No
     of_class = optimizer_bytes(type(optimizer), weights)
     model(torch.ones(1, 3, 3, 3)).sum().backward()
     optimizer.step()
-    values = [
-        value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)
-    ]
     after = optimizer_bytes(optimizer, weights)
     assert isinstance(after, OptimizerBytes)
     assert before == of_class == after
-    assert after.state == sum(value.nbytes for value in values)
+    assert after.state == sum(value.nbytes for value in list_state(optimizer))
+
+
+def list_state(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    values = (value for state in optimizer.state.values() for value in state.values())
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+@pytest.mark.parametrize("given", ["name", "class", "new", "stepped"])
+def test_weights_without_a_gradient_have_no_state(given: str) -> None:
+    """Torch makes a weight's state in the first step with its gradient; one unused weight is as large as a used one."""
+    model = Call(lambda self, x: self.used(x), used=nn.Linear(8, 8), unused=nn.Linear(8, 8), larger=nn.Linear(30, 9))
+    stepped = torch.optim.Adam(model.parameters())
+    model(ones(2, 8)).sum().backward()
+    stepped.step()
+    model.zero_grad()
+    moments = sum(value.nbytes for value in list_state(stepped) if value.dim())
+    assert moments == 2 * (64 + 8) * 4
+    counters = 0 if given == "name" else 2 * 4  # of the steps of each weight; other frameworks have them once
+    optimizers = {
+        "name": "adam",
+        "class": torch.optim.Adam,
+        "new": torch.optim.Adam(model.parameters()),
+        "stepped": stepped,
+    }
+    report = profile(
+        model, ones(2, 8), metrics=["training_memory", "training_memory_parts"], optimizer=optimizers[given]
+    )
+    assert report["training_memory_parts"]["optimizer_state"] == moments + counters
+    assert report["training_memory_parts"]["other"] == 2 * 64 * 4  # Adam's copies of one weight after the other
+    assert report.status("training_memory").missing == ()
+
+
+def test_a_step_without_a_backward_pass_updates_nothing() -> None:
+    model = Call(lambda self, x: self.used(x).detach(), used=nn.Linear(8, 8))
+    parts = profile(model, ones(2, 8), metrics=["training_memory_parts"], optimizer="adam")["training_memory_parts"]
+    assert (parts["optimizer_state"], parts["gradients"]) == (0, 0)
 
 
 @pytest.mark.parametrize("how", ["unfrozen", "added"])
