@@ -1,6 +1,6 @@
 """The sessions of torch's profiler, of which one runs at a time: whether a session runs, and how to end it.
 
-If a name is missing, torch itself refuses a second session, and a session with an interrupted start cannot be ended.
+Without these names torch itself refuses a second session, and a session whose start was interrupted cannot be ended.
 """
 
 from __future__ import annotations
@@ -34,22 +34,24 @@ def is_profiler_enabled() -> bool:
 
 
 def stop_session(session: Any) -> None:
-    """End a session; a session that was not entered, or has ended, is left as it is.
+    """End a session of the caller's own; one that was not entered, or has ended, is left as it is.
 
-    An interrupt may come between the end of a session and torch's note of the end: the note is corrected.
+    An interrupt may have come at any moment of it. Torch up to 2.10 begins no other session before one that was entered
+    has begun and ended, so that such a one is begun here. Torch's note that a session runs is corrected.
     """
-    if not _is_running():
-        _finish_beginning(session.profiler)
+    if not _is_running() and _has_only_been_entered(session.profiler):
+        with suppress(RuntimeError):  # raised if it is prepared already
+            _prepare(session.profiler)
+        _begin(session.profiler)
     if _is_running():
         session.__exit__(None, None, None)
     if _is_noted():
         _PROFILER._is_profiler_enabled = False
 
 
-def _finish_beginning(inner: Any) -> None:
-    """Begin a session that was entered and has not begun: torch up to 2.10 begins no other before this one ends."""
-    if inner is None or not inner.entered or inner.kineto_results is not None:
-        return
-    with suppress(RuntimeError):  # raised if it is prepared already
-        _prepare(inner)
-    _begin(inner)
+def _has_only_been_entered(inner: Any) -> bool:
+    """Return whether torch's inner object of a session was entered, and has neither begun nor ended.
+
+    Without these attributes it is taken for one that has ended.
+    """
+    return bool(getattr(inner, "entered", False)) and getattr(inner, "kineto_results", "") is None

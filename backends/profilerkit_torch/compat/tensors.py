@@ -1,4 +1,4 @@
-"""Tensors and their storages: their classes, also of fake tensors, their addresses, and facts hidden from Python."""
+"""Tensors: their classes, also of fake ones, their dtypes, their storages, and facts hidden from Python."""
 
 from __future__ import annotations
 
@@ -17,19 +17,8 @@ from .names import find_all, find_first, require_class
 
 #: The base class of all tensors, also of tensors whose class is made in Python.
 TensorBase: Any = find_first("torch._C.TensorBase", instead=torch.Tensor)
-#: ``torch.FloatTensor`` and the like.
+#: ``torch.FloatTensor`` and the like. Without them no call that asks for one is recognized.
 tensor_classes: tuple[Any, ...] = tuple(find_first("torch._tensor_classes", instead=()))
-
-
-def find_dtype(name: str) -> Any:
-    """Return a dtype by its name; an object that no tensor has as its dtype if this release has no such dtype."""
-    return find_first(f"torch.{name}", instead=object())
-
-
-#: The dtype with two numbers in each element, which torch 2.8 and newer have.
-FLOAT4 = find_dtype("float4_e2m1fn_x2")
-#: Functions that return whether a tensor is a view, which only autograd's kernels know.
-VIEW_QUESTIONS = find_all("torch.Tensor._is_view", "torch.Tensor._base.__get__")
 #: The ``__torch_dispatch__`` of a class that leaves operators to torch.
 _NO_RULES: Any = find_first("torch.Tensor.__torch_dispatch__")
 
@@ -51,11 +40,25 @@ make_tensor: Callable[[Any, torch.Tensor, bool], torch.Tensor] = find_first(
     "torch.Tensor._make_subclass", instead=_make_tensor
 )
 
+# Dtypes ---------------------------------------------------------------------------------------------------------------
+
+
+def find_dtype(name: str) -> Any:
+    """Return a dtype by its name; an object that no tensor has as its dtype if this release has no such dtype."""
+    return find_first(f"torch.{name}", instead=object())
+
+
+#: The dtype with two numbers in each element, which torch 2.8 and newer have.
+FLOAT4 = find_dtype("float4_e2m1fn_x2")
+
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 #: Returns whether a tensor is a view of another one. Without it no tensor is taken for a view.
 is_view: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_view", instead=lambda tensor: False)
-#: Returns whether a tensor is zeros without memory. Without it every tensor is taken for one, and no values are read.
+#: All functions that tell whether a tensor is a view, which only autograd's kernels know: a model may ask either.
+VIEW_QUESTIONS = find_all("torch.Tensor._is_view", "torch.Tensor._base.__get__")
+#: Returns whether a tensor is zeros without memory. Without it every tensor is taken for one, and known values are
+#: copied before operators run on them.
 is_zerotensor: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_zerotensor", instead=lambda tensor: True)
 #: Returns the address of a storage, which identifies it. Without it, the ``id`` of its object in Python.
 storage_address: Callable[[Any], int] = attrgetter("_cdata") if find("torch.UntypedStorage._cdata") is not None else id

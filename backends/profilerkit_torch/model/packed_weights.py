@@ -112,18 +112,18 @@ def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.T
 
 
 def _find_packed_name(tensors: Mapping[str, torch.Tensor | None], elements: int) -> str | None:
-    """Return where a linear layer keeps its packed weight: integers, at most one for each element of the matrix.
-
-    Floats of 8 bits have scales beside them as well.
-    """
+    """Return where a linear layer keeps its packed weight: at most one number for each element of the matrix."""
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is None or tensor.is_complex() or tensor.is_quantized:
-            continue
-        may_pack = tensor.element_size() == 1 if tensor.is_floating_point() else True
-        if may_pack and not is_unsized(tensor) and tensor.numel() <= elements:
+        if tensor is not None and _may_pack(tensor) and not is_unsized(tensor) and tensor.numel() <= elements:
             return name
     return None
+
+
+def _may_pack(tensor: torch.Tensor) -> bool:
+    """Return whether a weight may be packed: integers are, and floats of 8 bits have scales beside them as well."""
+    is_integer = not (tensor.is_floating_point() or tensor.is_complex())
+    return not tensor.is_quantized and (is_integer or tensor.element_size() == 1)
 
 
 def _count_matrix(module: nn.Module) -> int:

@@ -130,14 +130,10 @@ class DeviceQuestions:
         return call.func(*args, **self.redirect(call.kwargs))
 
     def _move_to_kind(self, call: Call) -> Any:
-        """Answer ``x.cpu()`` or ``x.cuda()``: a tensor that is on that device in a run is returned as it is."""
-        here = self._device
-        if here is None or not call.tensor.is_meta or len(call.args) > 1 or call.kwargs:
+        """Answer ``x.cpu()`` or ``x.cuda()`` like ``x.to("cpu")`` or ``x.to("cuda")``."""
+        if len(call.args) > 1 or call.kwargs:
             return call.run()
-        if here.type == call.func.__name__:
-            return call.tensor
-        self._has_moved = True
-        return call.run()
+        return self._move(Call(_TENSOR.to, (call.tensor, call.func.__name__), {}))
 
     def _change_type(self, call: Call) -> Any:
         """Answer ``x.type(...)``: convert to a type such as ``torch.FloatTensor``, or return the name of the type."""

@@ -120,26 +120,34 @@ class KnownValues:
                     self.give(tensor, values)
 
     def _follow_write(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Repeat an in-place operator on the concrete tensors.
-
-        If no target has a concrete tensor or is real, its values are unknown, and nothing is done. Otherwise the
-        operator runs on the concrete tensors; if it cannot, all targets lose their values, with all that shares their
-        storage.
-        """
+        """Repeat an in-place operator on the concrete tensors; if that cannot be, its targets lose their values."""
         targets = list(written_by(func, args, kwargs))
         for target in targets:
-            if self.stands_in(target) and not target.is_floating_point():
-                stand_in = self.originals.find_by_storage(storage_key(target))  # itself, or another one like ``x.data``
-                if stand_in is not None:
-                    self._make_concrete(stand_in)
-        if all(self.stands_in(target) and storage_key(target) not in self.concrete.storages for target in targets):
+            self._take_values_from_original(target)
+        if not any(map(self._is_stored_with_values, targets)):
             return
-        if not find_nature(func).has_values or self.run_on_values(func, args, kwargs) is None:
-            for target in targets:
-                if self.stands_in(target):
-                    self.concrete.remove_storage(storage_key(target))
-                else:
-                    self._overwritten.add(storage_key(target))
+        if find_nature(func).has_values and self.run_on_values(func, args, kwargs) is not None:
+            return
+        for target in targets:
+            self._lose_values(target)
+
+    def _take_values_from_original(self, target: torch.Tensor) -> None:
+        """Give a stand-in that is written to for the first time a copy of the values of its original."""
+        if self.stands_in(target) and not target.is_floating_point():
+            stand_in = self.originals.find_by_storage(storage_key(target))  # itself, or another one like ``x.data``
+            if stand_in is not None:
+                self._make_concrete(stand_in)
+
+    def _is_stored_with_values(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is real, or shares its storage with a stand-in that has a concrete tensor."""
+        return not self.stands_in(tensor) or storage_key(tensor) in self.concrete.storages
+
+    def _lose_values(self, tensor: torch.Tensor) -> None:
+        """Know no values of a tensor any more, nor of what shares its storage."""
+        if self.stands_in(tensor):
+            self.concrete.remove_storage(storage_key(tensor))
+        else:
+            self._overwritten.add(storage_key(tensor))
 
     def run_on_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return the result of an operator for the values of its tensors; None if some are unknown or too many."""

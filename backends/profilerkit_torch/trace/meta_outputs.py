@@ -73,18 +73,21 @@ def _compute_elements(is_in_place: bool, x: torch.Tensor, *args: Any, **kwargs: 
 # Outputs that need more than their size -------------------------------------------------------------------------------
 
 
-def _make_loss(
-    position: int, x: torch.Tensor, target: torch.Tensor, *others: Any, **options: Any
-) -> torch.Tensor | None:
+def _make_loss(x: torch.Tensor, target: torch.Tensor, reduction: int = 1, *_: Any, **__: Any) -> torch.Tensor | None:
     """Return a loss of an input and a target of one dtype; None where it is not reduced, or torch must judge it.
 
     It is one number in the memory of as many as the input has: its kernel makes the loss of each element, and shrinks
-    that tensor. ``position`` is where it is told how to reduce these.
+    that tensor.
     """
-    reduction = options["reduction"] if "reduction" in options else (x, target, *others, *[1] * position)[position]
     if reduction == 0 or x.shape != target.shape or x.dtype is not target.dtype or x.device != target.device:
         return None
     return _make_alike(x).resize_(())
+
+
+def _make_weighted_loss(
+    x: torch.Tensor, target: torch.Tensor, weight: Any = None, reduction: int = 1
+) -> torch.Tensor | None:
+    return _make_loss(x, target, reduction)
 
 
 def _fold(columns: torch.Tensor, *options: Any) -> torch.Tensor:
@@ -165,8 +168,8 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "aten::_grouped_mm.": _multiply_groups,
     "aten::scaled_dot_product_attention.": _attend,
     "aten::col2im.": _fold,
-    **{f"aten::{name}.": partial(_make_loss, 2) for name in ("mse_loss", "smooth_l1_loss", "soft_margin_loss")},
-    "aten::binary_cross_entropy.": partial(_make_loss, 3),
+    **{f"aten::{name}.": _make_loss for name in ("mse_loss", "smooth_l1_loss", "soft_margin_loss")},
+    "aten::binary_cross_entropy.": _make_weighted_loss,
     **RECURRENT,
 }
 
