@@ -111,7 +111,7 @@ class _Session:
         self.busyness = Busyness()
         self.cpu_before = 0.0 if self.run.pid is None else cpu_seconds(self.run.pid)
         progress = self.run.progress
-        progress.waiting, progress.turn = False, None
+        progress.waiting, progress.turn = False, ""
         self.run.send(go=True)
         self.run.go_on()
 

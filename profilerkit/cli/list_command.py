@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ..errors import RegistrationConflictError
 from ..hooks import offers
 from ..hooks.backend_additions import op_costs
-from ..hooks.infos import Named
+from ..hooks.infos import BackendInfo, LoaderInfo, RendererInfo
 from ..hooks.manager import find_offer, list_disabled_plugins, list_infos, list_plugins, manager
+from ..piping.function import describe
 from ..process.clean_output import terminal_columns
-from .examining import examine_by_loading, examine_without_import
+from .examining import ExaminedBackend, examine_by_loading, examine_without_import
 from .printing import emit, say
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from ..piping.status import StatusKey
 
 __all__ = ["command", "find_location"]
-
-InfoT = TypeVar("InfoT", bound=Named)
 
 #: The columns of names, which the longest name of ours fills, and the fewest of texts.
 _NAME, _NARROWEST = 26, 24
@@ -40,26 +39,25 @@ def command(verbose: bool) -> None:
     """Print the offers of all plugins; a backend's error stands in its line, conflicts are reported at the end."""
     listing = _Listing(verbose)
     listing.print_plugins()
-    usable = listing.print_backends()
-    for backend in usable:
-        listing.print_functions(backend)
-    if usable and not verbose:
-        listing.print_keys(usable)
+    examined = listing.print_backends()
+    usable: dict[str, Backend] = {}
+    for one in examined:
+        if one.backend is not None:
+            usable.setdefault(one.backend.name, one.backend)  # the first of several with one name
+    backends = [*usable.values()]
+    if verbose:
+        for backend in backends:
+            listing.print_functions(backend)
+    if backends and not verbose:
+        listing.print_keys(backends)
     else:
         listing.print_declared_keys()
-    listing.print_renderers_and_loaders()
+    listing.print_section("Renderers", [offer for offer in list_infos(RendererInfo) if offer.item.is_text])
+    listing.print_section("Model loaders", list_infos(LoaderInfo))
     if verbose:
-        for backend in usable:
+        for backend in backends:
             listing.print_formulas(backend)
-    listing.raise_conflict()
-
-
-class _ComputedKey(NamedTuple):
-    """A status key that a function computes, the plugin that offers the function, and the backends it is for."""
-
-    key: StatusKey
-    plugin: PluginInfo
-    backends: list[str]
+    _raise_conflicts([*(one.conflict for one in examined if one.conflict is not None), *_find_conflicts(backends)])
 
 
 class _Listing:
@@ -67,39 +65,9 @@ class _Listing:
 
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
-        self.has_sections = False
-        #: Conflicts to report at the end, by their text: several sections meet the same one.
-        self.conflicts: dict[str, RegistrationConflictError] = {}
-        #: The status keys that functions compute, by name and plugin.
-        self.keys: dict[tuple[str, str], _ComputedKey] = {}
-
-    def list_named(self, kind: type[InfoT]) -> list[Offer[InfoT]]:
-        """Return the offers of a kind; if plugins offer the same name, note the conflict."""
-        offered = list_infos(kind)
-        for name in dict.fromkeys(offer.item.name for offer in offered):
-            with self.note_conflict():
-                find_offer(kind, name)
-        return offered
-
-    @contextmanager
-    def note_conflict(self) -> Iterator[None]:
-        """Note a conflict of two plugins that ends the block."""
-        try:
-            yield
-        except RegistrationConflictError as error:
-            self.conflicts.setdefault(str(error), error)
-
-    def raise_conflict(self) -> None:
-        """Say all conflicts; the last one by raising it, for the exit code."""
-        if self.conflicts:
-            *others, last = self.conflicts.values()
-            for error in others:
-                say(f"Error: {error}")
-            raise last
 
     def print_title(self, text: str) -> None:
-        emit(f"\n{text}" if self.has_sections else text, bold=True)
-        self.has_sections = True
+        emit(f"\n{text}", bold=True)
 
     def print_line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
         _print_entry(name, text)
@@ -113,7 +81,8 @@ class _Listing:
             self.print_line(offer.item.name, offer.item.description, offer.plugin, offer.item.load)
 
     def print_plugins(self) -> None:
-        self.print_title("Plugins")
+        """Print the plugins, as the first section."""
+        emit("Plugins", bold=True)
         registered: set[str] = set()
         for plugin in list_plugins():
             name = plugin.name
@@ -126,67 +95,48 @@ class _Listing:
         for plugin in list_disabled_plugins():
             _print_entry(plugin.name, f"{plugin.distribution}  ({plugin.module}), switched off")
 
-    def print_backends(self) -> list[Backend]:
-        """Print the backends and return those that can be used here; the first of several with one name.
+    def print_backends(self) -> list[ExaminedBackend]:
+        """Print the backends, and return what was found out about each.
 
         A backend that names the packages it needs is not imported unless its versions are requested.
         """
-        from ..hooks.infos import BackendInfo
-
-        offered = self.list_named(BackendInfo)
         self.print_title("Backends")
-        usable: dict[str, Backend] = {}
-        for offer in offered:
+        results: list[ExaminedBackend] = []
+        for offer in list_infos(BackendInfo):
             is_quick = not self.verbose and offer.item.installed is not None
-            examine = examine_without_import if is_quick else examine_by_loading
-            examined = examine(offer)
-            if examined.conflict is not None:
-                self.conflicts.setdefault(str(examined.conflict), examined.conflict)
-            if examined.backend is not None:
-                usable.setdefault(examined.backend.name, examined.backend)
+            examined = examine_without_import(offer) if is_quick else examine_by_loading(offer)
             self.print_line(offer.item.name, examined.line, offer.plugin, offer.item.load)
-        return list(usable.values())
+            results.append(examined)
+        return results
 
     def print_functions(self, backend: Backend) -> None:
-        """Note which status keys the functions for a backend compute; print these functions if that is requested."""
-        from ..piping.function import describe
-
-        with self.note_conflict():  # two plugins may claim one key
-            offers.default_functions(backend)
-        if self.verbose:
-            self.print_title(f"Functions for the {backend.name} backend")
+        self.print_title(f"Functions for the {backend.name} backend")
         for offer in offers.list_profiler_functions(backend):
-            keys = offer.item.list_keys()
-            if self.verbose:
-                self.print_line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
-            for key in keys:
-                computed = self.keys.setdefault((key.NAME, str(offer.plugin)), _ComputedKey(key, offer.plugin, []))
-                computed.backends.append(backend.name)
+            keys = ", ".join(key.NAME for key in offer.item.list_keys())
+            self.print_line(describe(offer.item), keys, offer.plugin, offer.item)
 
-    def print_keys(self, usable: list[Backend]) -> None:
+    def print_keys(self, backends: Sequence[Backend]) -> None:
         """Print each status key that functions compute, and the backends that it is for, unless it is for all."""
+        keys: dict[tuple[str, str], _ComputedKey] = {}
+        for backend in backends:
+            for offer in offers.list_profiler_functions(backend):
+                for key in offer.item.list_keys():
+                    computed = _ComputedKey(key, offer.plugin, [])
+                    keys.setdefault((key.NAME, str(offer.plugin)), computed).backends.append(backend.name)
         self.print_title("Status keys")
-        for key, plugin, backends in self.keys.values():
+        for key, plugin, names in keys.values():
             text = _summarize(type(key))
             if key.ALIASES:
                 text += f" Also: {', '.join(key.ALIASES)}."
-            if len(backends) < len(usable):
-                text += f" (for {', '.join(backends)})"
+            if len(names) < len(backends):
+                text += f" (for {', '.join(names)})"
             self.print_line(key.NAME, text, plugin)
 
     def print_declared_keys(self) -> None:
         """Print each status key that plugins declare, whether or not a function here computes it."""
-        with self.note_conflict():
-            offers.list_status_keys()
         self.print_title("Status keys")
         for offer in offers.list_declared_keys():
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)
-
-    def print_renderers_and_loaders(self) -> None:
-        from ..hooks.infos import LoaderInfo, RendererInfo
-
-        self.print_section("Renderers", [offer for offer in self.list_named(RendererInfo) if offer.item.is_text])
-        self.print_section("Model loaders", self.list_named(LoaderInfo))
 
     def print_formulas(self, backend: Backend) -> None:
         formulas = [(plugin, op, formula) for plugin, costs in op_costs(backend) for op, formula in costs.items()]
@@ -195,6 +145,40 @@ class _Listing:
         for plugin, op, formula in formulas:
             name = op.__qualname__ if isinstance(op, type) else str(op)
             self.print_line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
+
+
+class _ComputedKey(NamedTuple):
+    """A status key that a function computes, the plugin that offers the function, and the backends it is for."""
+
+    key: StatusKey
+    plugin: PluginInfo
+    backends: list[str]
+
+
+def _find_conflicts(backends: Iterable[Backend]) -> Iterator[RegistrationConflictError]:
+    """Yield the conflicts of plugins that offer the same: a name of any kind, or a status key."""
+    uses: list[Callable[[], object]] = [
+        *(partial(find_offer, BackendInfo, offer.item.name) for offer in list_infos(BackendInfo)),
+        *(partial(offers.default_functions, backend) for backend in backends),
+        offers.list_status_keys,
+        *(partial(find_offer, RendererInfo, offer.item.name) for offer in list_infos(RendererInfo)),
+        *(partial(find_offer, LoaderInfo, offer.item.name) for offer in list_infos(LoaderInfo)),
+    ]
+    for use in uses:
+        try:
+            use()
+        except RegistrationConflictError as error:
+            yield error
+
+
+def _raise_conflicts(conflicts: Iterable[RegistrationConflictError]) -> None:
+    """Say all conflicts, each once; the last one by raising it, for the exit code."""
+    by_text = {str(error): error for error in conflicts}
+    if by_text:
+        *others, last = by_text.values()
+        for error in others:
+            say(f"Error: {error}")
+        raise last
 
 
 def _print_entry(name: str, text: str) -> None:

@@ -200,10 +200,13 @@ class Work:
         joint = [self._name_joint(group) for group in self.groups]
         self.channel.send(plan=[name for name in joint if name])
 
-    def _name_joint(self, group: Sequence[str]) -> str | None:
-        """Return the name of a measurement that several models make in turn: its first key and its function."""
+    def _name_joint(self, group: Sequence[str]) -> str:
+        """Return the name of a measurement that several models make in turn, of its first key and its function.
+
+        It is empty for any other function.
+        """
         function = self.registry[group[0]].function
-        return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
+        return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else ""
 
     def count_without_running(self) -> None:
         """Send the results of the layers alone, which are known even if the model cannot be traced."""

@@ -68,7 +68,7 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    """All that a child may say; each message says some of it. A turn may be None: a measurement of its own."""
+    """All that a child may say; each message says some of it. The turn of a measurement of its own is empty."""
 
     stage: _Text | None = None
     pending: _Names | None = None
@@ -76,7 +76,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
     joint: _Names | None = msgspec.field(default=None, name="plan")
     sample: _Seconds | None = None
     done: bool | None = None
-    turn: _Text | msgspec.UnsetType | None = msgspec.UNSET
+    turn: _Text | None = None
     ready: Plan | None = None
     error: _Error | None = None
     warning: _Warning | None = None
@@ -92,7 +92,7 @@ class Progress:
         doing: The pending metrics that are being computed.
         stage: The work of the process before it computes anything.
         joint: The measurements that it makes in turn with other processes.
-        turn: The measurement of ``joint`` that it makes when it may go on; None for a measurement of its own.
+        turn: The measurement of ``joint`` that it makes when it may go on; empty for a measurement of its own.
         waiting: Whether it waits until it may go on.
         ready: The plan of a measurement if it waits for the request of a sample.
         times_ready: How often it has begun to wait for the request of a sample.
@@ -107,7 +107,7 @@ class Progress:
     doing: list[str] = field(default_factory=list)
     stage: str = "starting its process"
     joint: list[str] = field(default_factory=list)
-    turn: str | None = None
+    turn: str = ""
     waiting: bool = False
     ready: Sampling | None = None
     times_ready: int = 0
@@ -131,7 +131,7 @@ class Progress:
         for name in ("stage", "pending", "doing", "joint", "sample", "done"):
             if (value := getattr(message, name)) is not None:
                 setattr(self, name, value)
-        if message.turn is not msgspec.UNSET:
+        if message.turn is not None:
             self.turn, self.waiting, self.ready = message.turn, True, None
         if message.ready is not None:
             self.ready = message.ready.read()

@@ -58,7 +58,7 @@ class Turns:
         waiting = [run for run in self.runs if run.progress.waiting and not run.over]
         for run in waiting:
             turn = run.progress.turn
-            if turn is None:
+            if not turn:
                 return [run]
             taking_part = [other for other in self.runs if not other.over and self._is_yet_to_measure(other, turn)]
             if all(other.progress.waiting and other.progress.turn == turn for other in taking_part):
@@ -71,9 +71,8 @@ class Turns:
 
     def _grant_turn(self, run: IsolatedRun) -> None:
         """Let a process go on that waits for its turn."""
-        if run.progress.turn is not None:
-            self._done[run].add(run.progress.turn)
-        run.progress.waiting, run.progress.turn = False, None
+        self._done[run].add(run.progress.turn)
+        run.progress.waiting, run.progress.turn = False, ""
         run.send(go=True)
         self._let_run(run)
 

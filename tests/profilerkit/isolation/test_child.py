@@ -230,7 +230,7 @@ def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
         mine.shutdown(socket.SHUT_WR)
         while piece := theirs.recv(2**16):
             said += [decode(content) for kind, content in reader.read(piece) if kind != REPORT]
-    assert words(said, "turn") == ["jointly by Jointly", None]
+    assert words(said, "turn") == ["jointly by Jointly", ""]
     assert [word for word in words(said, "doing") if word] == [["static"], ["jointly"], ["runs"]]
 
 

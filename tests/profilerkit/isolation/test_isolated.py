@@ -405,7 +405,7 @@ def test_a_comparison_needs_two_and_a_name_for_each() -> None:
 class Waiting:
     """A process, as the caller sees it, that has a list of what it will measure."""
 
-    def __init__(self, *plan: str, turn: str | None = None) -> None:
+    def __init__(self, *plan: str, turn: str = "") -> None:
         self.progress = Progress(joint=list(plan), turn=turn, waiting=True)
         self.over = False
 
@@ -419,7 +419,7 @@ def test_who_measures_the_same_measures_together_whatever_comes_before() -> None
     both = ("x", "y")
     assert next_group(Waiting(*both, turn="x"), Waiting(*both, turn="x")) == [0, 1]
     assert next_group(Waiting("y", turn="y"), Waiting(*both, turn="x")) == [1], "it comes to y later"
-    assert next_group(Waiting(turn=None), Waiting(*both, turn="x")) == [0], "what is no joint work is done alone"
+    assert next_group(Waiting(), Waiting(*both, turn="x")) == [0], "what is no joint work is done alone"
     assert next_group(Waiting("y", "x", turn="y"), Waiting(*both, turn="x")) == [0], "in a circle somebody begins"
     ended = Waiting(*both, turn="x")
     ended.over = True
