@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
 from .limits import Limit
 
-__all__ = ["Finding", "Verdict", "compute_excess", "divide_counts", "divide_ends", "explain_uncertainty", "judge"]
+__all__ = [
+    "Compared",
+    "Finding",
+    "Verdict",
+    "compute_excess",
+    "divide_counts",
+    "divide_ends",
+    "explain_uncertainty",
+    "judge",
+]
 
 
 class Verdict(Enum):
@@ -46,9 +56,25 @@ class Finding:
     note: str = ""
 
 
-def judge(limit: Limit, bound: float, ends: Bounds, value: float) -> Verdict:
-    """Return whether a value that lies between two ends keeps to a bound; uncertain if only one end does."""
-    is_kept = ends.verdict(lambda end: limit.allows(end, bound), value)
+class Compared(NamedTuple):
+    """What is compared with a limit: a value, or its ratio to the baseline.
+
+    Attributes:
+        value: The number.
+        ends: The two ends that it lies between; None for a ratio of too few samples, which decides nothing.
+        text: The number as text, without the sign of a bound.
+    """
+
+    value: float
+    ends: Bounds | None
+    text: str
+
+
+def judge(limit: Limit, bound: float, compared: Compared) -> Verdict:
+    """Return whether a value keeps to a bound; uncertain if only one of its ends does, or if it has none."""
+    if compared.ends is None:
+        return Verdict.UNCERTAIN
+    is_kept = compared.ends.verdict(lambda end: limit.allows(end, bound), compared.value)
     return {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}[is_kept]
 
 

@@ -16,7 +16,7 @@ from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.columns import WORK, read_bounds
 from profilerkit.trace.records import LayerTable
 
-from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
+from .findings import Compared, Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
 
@@ -102,10 +102,11 @@ def _check_layer(
         uncounted: The names of the work that is missing in the column.
         before: The two ends of the counts of the baseline, by the path of the layer; empty for an absolute limit.
     """
-    path, value, shown_as = row["path"], row[column], Column.of(column)
-    if value is None:
+    path, shown_as = row["path"], Column.of(column)
+    if row[column] is None:
         return Finding(limit, path, Verdict.FAILED, f"its {column} are not counted")
-    text, ends = shown_as.show(value), _read_ends(row, column, uncounted)
+    text, ends = shown_as.show(row[column]), _read_ends(row, column, uncounted)
+    compared = Compared(row[column], ends, text)
     if limit.relative:
         if path not in before:
             return Finding(limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
@@ -113,11 +114,17 @@ def _check_layer(
         if reference is None or reference != before[path].high:
             unknown = f"{text}, and the baseline's {column} of it are not all known, which has no ratio"
             return Finding(limit, path, Verdict.UNCERTAIN, unknown)
-        value = divide_counts(float(value), reference)
-        ends = Bounds(value, value) if ends.low == ends.high else divide_ends(ends, reference)
-        text = f"{format_number(value)}x ({text} after {shown_as.show(reference)})"
-    bound, sign = limit.bound(shown_as.unit), ends.sign(value)
-    verdict = judge(limit, bound, ends, value)
+        compared = _divide(compared, ends, reference, shown_as)
+    bound = limit.bound(shown_as.unit)
+    verdict, sign = judge(limit, bound, compared), (compared.ends or Bounds()).sign(compared.value)
     missing = uncounted or "the report does not say what is not counted"
     reason = explain_uncertainty(sign, missing) if verdict is Verdict.UNCERTAIN else ""
-    return Finding(limit, path, verdict, f"{sign}{text}{reason}", excess=compute_excess(value, bound))
+    return Finding(limit, path, verdict, f"{sign}{compared.text}{reason}", excess=compute_excess(compared.value, bound))
+
+
+def _divide(compared: Compared, ends: Bounds, reference: float, shown_as: Column) -> Compared:
+    """Return the ratio of a count between two ends to the count of the baseline."""
+    ratio = divide_counts(compared.value, reference)
+    ends_of_ratio = Bounds(ratio, ratio) if ends.low == ends.high else divide_ends(ends, reference)
+    text = f"{format_number(ratio)}x ({compared.text} after {shown_as.show(reference)})"
+    return Compared(ratio, ends_of_ratio, text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from profilerkit.count_text import format_count
 from profilerkit.errors import BudgetError, by_likeness
@@ -17,25 +16,11 @@ from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
 from .baselines import describe_other_conditions
-from .findings import Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
+from .findings import Compared, Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
 from .limits import Limit
 from .responsible import list_responsible
 
 __all__ = ["check_metric"]
-
-
-class _Compared(NamedTuple):
-    """What is compared with a limit: a value, or its ratio to the baseline.
-
-    Attributes:
-        value: The number.
-        ends: The two ends that it lies between; None for a ratio of too few samples, which decides nothing.
-        text: The number as text, without the sign of a bound.
-    """
-
-    value: float
-    ends: Bounds | None
-    text: str
 
 
 def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
@@ -51,19 +36,19 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
     if number is None:
         return Finding(limit, limit.key, Verdict.FAILED, _explain_missing_number(record))
     reference = baseline if limit.relative else None
-    if reference is None:
-        ends = _open_ends(number, number, record.sign) if record.ends is None else record.ends
-        compared = _Compared(number, ends, f"{record.shown}{_write_share(number, bound)}")
-    else:
-        compared = _compare(report, limit, reference)
-    verdict = Verdict.UNCERTAIN
-    if compared.ends is not None:
-        verdict = judge(limit, bound, compared.ends, compared.value)
+    compared = _read_value(record, number, bound) if reference is None else _compare(report, limit, reference)
+    verdict = judge(limit, bound, compared)
     detail = f"{record.sign}{compared.text}"
     if verdict is Verdict.UNCERTAIN and record.completeness is Completeness.PARTIAL:
         detail += explain_uncertainty(record.sign, ", ".join(record.missing))
     responsible = () if verdict is Verdict.PASSED else list_responsible(report, limit.key, reference)
     return Finding(limit, limit.key, verdict, detail, responsible, compute_excess(compared.value, bound))
+
+
+def _read_value(record: StatusRecord, number: float, bound: float) -> Compared:
+    """Return the value of a metric; that of a measurement is its median."""
+    ends = _open_ends(number, number, record.sign) if record.ends is None else record.ends
+    return Compared(number, ends, f"{record.shown}{_write_share(number, bound)}")
 
 
 def _use_name_of_report(limit: Limit, report: Report) -> Limit:
@@ -100,7 +85,7 @@ def _write_share(value: float, bound: float) -> str:
 # Ratios to a baseline -------------------------------------------------------------------------------------------------
 
 
-def _compare(report: Report, limit: Limit, baseline: Report) -> _Compared:
+def _compare(report: Report, limit: Limit, baseline: Report) -> Compared:
     """Return the ratio of a value to the value of the baseline.
 
     The interval of a measured ratio is open where the sign of the value says so: an energy without the energy of the
@@ -114,16 +99,21 @@ def _compare(report: Report, limit: Limit, baseline: Report) -> _Compared:
         )
     both = f"({record.shown} after {reference.shown})"
     if not isinstance(record.value, Measurement) and not isinstance(reference.value, Measurement):
-        before = float(reference.value)
-        count_ratio = divide_counts(float(record.value), before)
-        ends = divide_ends(record.ends or Bounds(), before) if record.sign else Bounds(count_ratio, count_ratio)
-        return _Compared(count_ratio, ends, f"{format_number(count_ratio)}x {both}")
+        return _divide_counts(record, reference, both)
     ratio = Ratio.of(_read_number(reference), _read_number(record))
     text = f"{_write_interval(ratio)} {both}"
     if not ratio.paired:
         conditions = describe_other_conditions(report, baseline)
         text += f", not measured in turn; {conditions}" if conditions else ", not measured in turn"
-    return _Compared(ratio.value, None if ratio.is_range else _open_ends(ratio.low, ratio.high, record.sign), text)
+    return Compared(ratio.value, None if ratio.is_range else _open_ends(ratio.low, ratio.high, record.sign), text)
+
+
+def _divide_counts(record: StatusRecord, reference: StatusRecord, both: str) -> Compared:
+    """Return the ratio of two counts; ``both`` is the text about the two."""
+    before = float(reference.value)
+    ratio = divide_counts(float(record.value), before)
+    ends = divide_ends(record.ends or Bounds(), before) if record.sign else Bounds(ratio, ratio)
+    return Compared(ratio, ends, f"{format_number(ratio)}x {both}")
 
 
 def _read_number(record: StatusRecord) -> Measurement | float:
