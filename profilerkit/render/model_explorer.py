@@ -130,25 +130,20 @@ def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]
 
     The number of an operator that has no node is at that node of its layer.
     """
-    by_operator: dict[tuple[str, str], Row] = {}
-    by_layer: dict[str, Row] = {}
+    heaviest: dict[tuple[str, str], _Node] = {}  # by layer and operator, and by layer alone
     for row in sorted(operators, key=lambda row: -row["macs"]):
-        by_operator.setdefault((row["layer"], row["operator"]), row)
-        by_layer.setdefault(row["layer"], row)
+        for operator in (row["operator"], ""):
+            heaviest.setdefault((row["layer"], operator), _Node.of(row))
     values: dict[_Node, float] = {}
-    placed = left_out = 0  # of the values that are not zero
-    for own_value in own_values:
-        heaviest = by_operator.get((own_value.layer, own_value.operator)) or by_layer.get(own_value.layer)
-        if heaviest is None:
-            left_out += bool(own_value.value)
-            continue
-        placed += bool(own_value.value)
-        node = _Node.of(heaviest)
-        values[node] = values.get(node, 0) + own_value.value
-    if not left_out:
-        return _NodeValues(values, "")
-    total = placed + left_out
-    return _NodeValues(values, f", of {placed} of {total} layers or operators: the others have no node")
+    placed = total = 0  # of the values that are not zero
+    for layer, operator, value in own_values:
+        node = heaviest.get((layer, operator)) or heaviest.get((layer, ""))
+        if node is not None:
+            values[node] = values.get(node, 0) + value
+        total += bool(value)
+        placed += bool(value) and node is not None
+    remark = f", of {placed} of {total} layers or operators: the others have no node" if placed < total else ""
+    return _NodeValues(values, remark)
 
 
 def _list_own_microseconds(report: Report) -> Iterator[_OwnValue]:

@@ -34,9 +34,6 @@ _SHOWN = frozenset(
 )
 #: The columns of a table of statistics: each row describes one column of another table, in the unit of that column.
 _STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
-#: The columns of counts whose two ends, ``macs_low`` and ``macs_high``, are shown as a sign before them.
-_BOUNDED = (*WORK, *(f"own_{name}" for name in WORK), "value")
-_ENDS = frozenset(end for name in _BOUNDED for end in name_ends(name))
 
 
 def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
@@ -87,8 +84,12 @@ def operator_grid(title: str, table: Table, top: int) -> Grid:
 
 
 def _choose_columns(table: Table) -> list[str]:
-    """Return the columns to show: in a table of layers or operators the ones in `_SHOWN`, else all; the gaps last."""
-    columns = [name for name in table.columns if name not in _ENDS]
+    """Return the columns to show: in a table of layers or operators the ones in `_SHOWN`, else all; the gaps last.
+
+    The two ends of a count, ``macs_low`` and ``macs_high``, are shown as a sign before it.
+    """
+    ends = {end for name in table.columns for end in name_ends(name)}
+    columns = [name for name in table.columns if name not in ends]
     if not {"path", "operator"}.isdisjoint(columns):
         shown = {*_SHOWN, "missing"}
         if PEAK in columns:  # and the bytes of each layer that are alive at the peak
@@ -135,7 +136,7 @@ def _write_number(row: _Row, name: str) -> str:
     """Return a number with the unit that its column has, or that the row names, and the sign of a bound before it."""
     if name == "share" or (name == "noise" and "column" in row):
         return share_text(row[name])
-    sign, number = write_row_value(row, name) if name in _BOUNDED else ("", row[name])
+    sign, number = write_row_value(row, name)
     return f"{sign}{_find_column(row, name).show(number)}"
 
 

@@ -283,7 +283,7 @@ def test_a_notebook_shows_where_it_goes() -> None:
     drawn = re.sub(r"<[^>]+>", "|", fragment(small()))
     assert "Where it goes, by forward time" in drawn
     for name in ("block", "second"):
-        assert re.search(rf"\|{name}\|.*?\|1 ms\|+50.0 %\|", drawn, re.DOTALL)
+        assert re.search(rf"\|{name}\|.*?\|1 ms[\s|]+50.0 %\|", drawn, re.DOTALL)
     assert "Where it goes" not in fragment(empty())
 
 
