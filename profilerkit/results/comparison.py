@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from ..count_text import format_count
 from ..error_text import shown
@@ -137,22 +137,15 @@ class Comparison(Result):
         return (reference, value) if are_numbers and reference.base_unit == value.base_unit else None
 
     def other(self, which: str | int | None = None) -> Report:
-        """Return the report of one of the other models, by name or by index."""
+        """Return the report of one of the other models, by name or by index; the only one unless it is named."""
         names = [report.name for report in self.others]
-        listing = ", ".join(names)
-        if which is None:
-            if len(names) > 1:
-                raise ValueError(f"this comparison has several models: {listing}; name one of them")
+        if which is None and len(names) == 1:
             return self.others[0]
-        if isinstance(which, str):
-            if which not in names:
-                raise ValueError(f"no model {which!r} in this comparison; it has: {listing}")
+        if isinstance(which, str) and which in names:
             return self.others[names.index(which)]
-        if isinstance(which, bool) or not isinstance(which, int):
-            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {listing}")
-        if not -len(names) <= which < len(names):
-            raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {listing}")
-        return self.others[which]
+        if _is_index(which) and -len(names) <= which < len(names):
+            return self.others[which]
+        raise _refuse_other(which, names)
 
     @property
     def reports(self) -> tuple[Report, ...]:
@@ -182,6 +175,22 @@ class Comparison(Result):
                     f"columns has {shown(column)}; the layers have {', '.join(VALUES)}: give some of these"
                 )
         return in_one_table(self.reports, columns or ("macs",))
+
+
+def _is_index(which: object) -> TypeGuard[int]:
+    return isinstance(which, int) and not isinstance(which, bool)
+
+
+def _refuse_other(which: object, names: Sequence[str]) -> ValueError:
+    """Return the error for a name or an index that none of the other models has; ``names`` are their names."""
+    listing = ", ".join(names)
+    if which is None:
+        return ValueError(f"this comparison has several models: {listing}; name one of them")
+    if isinstance(which, str):
+        return ValueError(f"no model {which!r} in this comparison; it has: {listing}")
+    if _is_index(which):
+        return ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {listing}")
+    return ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {listing}")
 
 
 def _require_number(report: Report, key: str) -> float | Measurement:
