@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .timed_calls import Call, Node
+from .timed_calls import Call, Change, Node, Span
 
 __all__ = ["BackwardFrame", "Frame", "Frames"]
 
@@ -57,9 +57,14 @@ class BackwardFrame(Frame):
 
 
 class Frames:
-    """All frames under way. A frame has raised if a frame around it goes on, and it has not ended."""
+    """All frames under way. A frame has raised if a frame around it goes on, and it has not ended.
+
+    Attributes:
+        span: The nodes of the outermost call that runs, or ran last; None before the first call.
+    """
 
     def __init__(self) -> None:
+        self.span: Span | None = None
         #: The outermost first.
         self._frames: list[Frame] = []
 
@@ -81,15 +86,31 @@ class Frames:
         """Whether a layer runs, forward or again in a backward pass."""
         return not all(isinstance(frame, BackwardFrame) for frame in self._frames)
 
-    def begin_call(self, call: Call | None) -> None:
-        """Add the frame of a call."""
+    def begin_call(self, call: Call | None, number: int) -> None:
+        """Add the frame of a call, which owns the nodes from this number on."""
+        if not self.is_inside_call:
+            self.span = Span(number, call)
         self._frames.append(Frame(call))
+        self._note_owner(number)
 
-    def end_call(self) -> Frame | None:
-        """Take off the frame of the innermost call, and return it; None if no call is known to run."""
+    def end_call(self, number: int) -> Frame | None:
+        """Take off the frame of the innermost call, before the node of this number is made; return the frame.
+
+        None if no call is known to run: it began before the timer.
+        """
         while self._frames and isinstance(self._frames[-1], BackwardFrame):
             self._frames.pop()
-        return self._frames.pop() if self._frames else None
+        if not self._frames:
+            return None
+        left = self._frames.pop()
+        self._note_owner(number)
+        return left
+
+    def _note_owner(self, number: int) -> None:
+        """Note the call that owns the nodes from a number on: the innermost one, or the outermost one that ended."""
+        if self.span is not None:
+            owner = self.call if self.is_inside_call else self.span.outermost
+            self.span.changes.append(Change(number, owner))
 
     def _find_backward(self, task: int) -> BackwardFrame | None:
         """Return the frame of a backward pass, as the innermost frame; None if it is not under way."""

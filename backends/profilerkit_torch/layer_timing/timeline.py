@@ -22,7 +22,7 @@ from profilerkit.backend_kit.call_stack import CallStack
 
 from .calls_under_way import BackwardFrame, Frames
 from .clocks import EventClock, HostClock
-from .timed_calls import Accumulation, Call, Change, Node, Overhead, Span, TimedRuns
+from .timed_calls import Accumulation, Call, Node, Overhead, Span, TimedRuns
 
 __all__ = ["Event", "Kind", "Timeline"]
 
@@ -63,12 +63,15 @@ class Timeline:
         self.runs: TimedRuns = TimedRuns(keep, overhead or Overhead())
         #: Whether the gradients of a pass may have gradients, whose time is not known.
         self.has_second_gradients = False
-        #: The outermost call that runs, or ran last.
-        self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
         self._frames = Frames()
         self._moments = _Moments(clock)
+
+    @property
+    def span(self) -> Span | None:
+        """The nodes of the outermost call that runs, or ran last; None before the first call."""
+        return self._frames.span
 
     def advance(self, events: Sequence[Event]) -> None:
         """Take further events, and convert their moments to seconds if this needs no waiting."""
@@ -127,10 +130,7 @@ class Timeline:
             call.get_elapsed(backward is not None).calls += 1
         if outer is not None:
             outer.get_elapsed(backward is not None).inner_calls += 1
-        if not self._frames.is_inside_call:
-            self.span = Span(number, call)
-        self._frames.begin_call(call)
-        self._note_owner(number)
+        self._frames.begin_call(call, number)
 
     def _find_repeated(self, index: int, backward: BackwardFrame) -> Call | None:
         """Return the call that is repeated; a layer that its pass did not call belongs to the running call."""
@@ -142,10 +142,9 @@ class Timeline:
 
     def _leave(self, raised: bool, number: int) -> None:
         """End the innermost call."""
-        left = self._frames.end_call()
-        if left is None:  # the call began before the timer
+        left = self._frames.end_call(number)
+        if left is None:
             return
-        self._note_owner(number)
         if self._frames.backward is None:
             self._stack.end()
         if left.call is None or self._frames.is_inside_call:
@@ -154,12 +153,6 @@ class Timeline:
             left.call.run.node_numbers.append(range(self.span.first, number))
         if raised and self._frames.backward is None:
             left.call.run.failed = True
-
-    def _note_owner(self, number: int) -> None:
-        """Note the call that owns the nodes made from here on: the innermost one, or the outermost one that ended."""
-        if self.span is not None:
-            owner = self._frames.call if self._frames.is_inside_call else self.span.outermost
-            self.span.changes.append(Change(number, owner))
 
     # Backward passes -----------------------------------------------------------------------------------------------
 
