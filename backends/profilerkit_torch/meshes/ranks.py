@@ -5,7 +5,7 @@ The process is used for nothing else: its group of processes stays, and stands f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.arguments.structures import tensors_in
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import RankTrace, note_idle
+from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, note_idle
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible
 from ..compat.modules import read_buffers, read_parameters
@@ -147,24 +147,18 @@ def _trace_step(
         notes = scheme.run(model, inputs, recorder, rank.passes) or _note_untrained(model, recorder)
         left = recorder.memory.list_alive()  # with the tensors that the scheme keeps for the next step
     exchanged = tuple(recorder.exchanges.list_placed(rank.mesh, len(recorder.operators)))
+    faults = _note_faults(rank, model, recorder, exchanged)
     trace = ModelTrace(
         recorder.layers.list_records(scheme.find_share),
         tuple(recorder.operators),
         recorder.timeline(weights.total(), left.total()),
         uncounted=recorder.uncounted,
         method="fake tensors",
-        notes=(
-            rank.describe(),
-            *notes,
-            *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
-            *note_whole_weights(model),
-            *note_repeated_reductions(recorder.exchanges.by_operator.values()),
-        ),
+        notes=(rank.describe(), *notes, *faults),
     )
-    gradients = (find_share(parameter.grad) for parameter in model.parameters() if parameter.grad is not None)
     return RankTrace(
         trace,
-        gradient_bytes=count_bytes(gradients) if scheme.gradient_bytes is None else scheme.gradient_bytes,
+        gradient_bytes=_count_gradient_bytes(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
         peak=weights + recorder.memory.peak,
         left=weights + left,
         unknown=dict(recorder.exchanges.unknown),
@@ -172,6 +166,20 @@ def _trace_step(
         exchanged=exchanged,
         description=rank.describe(),
     )
+
+
+def _note_faults(
+    rank: RankModel, model: nn.Module, recorder: RankRecorder, exchanged: Iterable[PlacedCollective]
+) -> Iterator[str]:
+    """Yield notes on what costs more than it needs in the plan of a mesh."""
+    yield from note_idle(rank.mesh, (placed.collective for placed in exchanged))
+    yield from note_whole_weights(model)
+    yield from note_repeated_reductions(recorder.exchanges.by_operator.values())
+
+
+def _count_gradient_bytes(model: nn.Module) -> int:
+    """Return the bytes of this rank's shares of the gradients that the parameters have."""
+    return count_bytes(find_share(parameter.grad) for parameter in model.parameters() if parameter.grad is not None)
 
 
 def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
