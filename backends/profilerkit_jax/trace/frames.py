@@ -121,10 +121,13 @@ class Frames:
         return Frame(tuple(chain), gradients, is_recomputed)
 
     def _find_call(self, scope: _OpenScope, path: str, is_backward: bool) -> Scope:
-        """Return the call that a scope around an equation stands for; it begins here if no rule finds an earlier one.
+        """Return the call that a scope around an equation stands for.
 
-        The backward pass belongs to the latest call of a layer. A mark holds the number of its call. A scope of the
-        user's holds none: it is the same call for as long as equation follows equation.
+        - The backward pass belongs to the latest call of a layer.
+        - A mark of ours stands for one call.
+        - A scope of the user's stands for one call for as long as the equation before is in it too.
+
+        If no call was found so far by these rules, it begins here.
         """
         latest = self._latest.get(path)
         if is_backward and latest is not None:

@@ -39,9 +39,9 @@ def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[st
     if gradients is not None:
         for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
             remarks.append(_Remark(path, f"backward, operators of it run in the kernels of {kernels}"))
-    remarks += _remark_on_compiled(forward, "forward")
+    remarks += _remark_on_compiled(forward, is_gradient=False)
     if gradients is not None:
-        remarks += _remark_on_compiled(gradients, "backward")
+        remarks += _remark_on_compiled(gradients, is_gradient=True)
     if no_gradients:
         remarks.append(_Remark("", no_gradients))
     texts: defaultdict[str, list[str]] = defaultdict(list)
@@ -64,10 +64,11 @@ def _remark_on_forward(program: Program, forward: TimedPasses, called: Container
         yield _Remark(path, f"{part} in the kernels of {kernels}, which have the time")
 
 
-def _remark_on_compiled(timed: TimedPasses, direction: str) -> Iterator[_Remark]:
+def _remark_on_compiled(timed: TimedPasses, *, is_gradient: bool) -> Iterator[_Remark]:
     """Remark on layers that call functions of XLA, and on unrecorded work of the model, in one direction."""
+    direction = "backward" if is_gradient else "forward"
     for call in sorted(timed.compiled):
-        if call.is_gradient == (direction == "backward"):
+        if call.is_gradient == is_gradient:
             yield _Remark(call.layer, f"{direction}, it calls a function that XLA compiles, whose time is not recorded")
     unrecorded = describe_unrecorded(timed)
     if unrecorded:

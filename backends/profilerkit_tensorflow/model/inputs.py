@@ -1,4 +1,4 @@
-"""The inputs of models: the inputs that a model declares, and the layout of the inputs that are given."""
+"""The inputs of models: those that a model declares, and given ones in the form that it declares."""
 
 from __future__ import annotations
 

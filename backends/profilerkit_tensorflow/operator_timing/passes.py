@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from profilerkit.trace.observed_runs import ObservedRun
 from ..trace.operator_records import BOOKKEEPING
 from ..trace.program_trace import count_program_macs
 from .node_owners import NodePlace
+from .profiler_session import PassTimes
 from .session_passes import TimedPasses, time_model
 
 __all__ = ["measure_operator_times"]
@@ -114,27 +116,34 @@ class _Entry:
 def _sum_by_operator(timed: TimedPasses, phase: str) -> _PhaseTimes:
     """Return the times of a phase; the passes of a program may have operators of both."""
     nodes = {node for node, node_place in timed.places.items() if node_place.backward == (phase == "backward")}
+    return _PhaseTimes(
+        operators=tuple(_list_times(_sum_kernels(timed, nodes), phase)),
+        whole=tuple(_count_without_others(times, nodes) for times in timed.passes),
+        layers=frozenset(timed.places[node].owner.path for node in timed.passes[-1].nodes.keys() & nodes),
+    )
+
+
+def _count_without_others(times: PassTimes, nodes: AbstractSet[str]) -> float:
+    """Return the seconds of a pass without the seconds of other nodes than these."""
+    return times.wall_seconds - sum(time.share_seconds for node, time in times.nodes.items() if node not in nodes)
+
+
+def _sum_kernels(timed: TimedPasses, nodes: AbstractSet[str]) -> dict[_Operator, _Entry]:
+    """Return the sums of the operators that these nodes run."""
     entries: dict[_Operator, _Entry] = {}
-    whole: list[float] = []
+    last = len(timed.passes) - 1
     for index, times in enumerate(timed.passes):
-        other_seconds = sum(time.share_seconds for node, time in times.nodes.items() if node not in nodes)
-        whole.append(times.wall_seconds - other_seconds)
         for node, time in times.nodes.items():
-            if node in nodes:
-                entry = entries.setdefault(_find_operator(timed.places[node]), _Entry())
-                kernel = entry.kernels.setdefault(time.op_type, _Kernel([0.0] * len(timed.passes)))
-                kernel.seconds[index] += time.share_seconds
-    last = {node: time for node, time in timed.passes[-1].nodes.items() if node in nodes}
-    for node, time in last.items():
-        entry = entries[_find_operator(timed.places[node])]
-        entry.kernels[time.op_type].calls += time.calls
-        entry.called.append(_describe_called(timed.places[node], time.op_type))
-    layers = frozenset(timed.places[node].owner.path for node in last)
-    return _PhaseTimes(tuple(_list_times(entries, phase)), tuple(whole), layers)
-
-
-def _find_operator(node_place: NodePlace) -> _Operator:
-    return _Operator(node_place.type, node_place.owner.path)
+            if node not in nodes:
+                continue
+            node_place = timed.places[node]
+            entry = entries.setdefault(_Operator(node_place.type, node_place.owner.path), _Entry())
+            kernel = entry.kernels.setdefault(time.op_type, _Kernel([0.0] * len(timed.passes)))
+            kernel.seconds[index] += time.share_seconds
+            if index == last:
+                kernel.calls += time.calls
+                entry.called.append(_describe_called(node_place, time.op_type))
+    return entries
 
 
 def _list_times(entries: dict[_Operator, _Entry], phase: str) -> Iterator[OperatorTime]:

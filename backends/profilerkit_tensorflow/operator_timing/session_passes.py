@@ -18,7 +18,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.errors import error_summary, explain_missing_step
 
 from ..running.devices import copy_tensors, resolve_device
-from ..running.required_values import require_values
+from ..running.required_values import build_weightless, require_values
 from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.program import Program, trace_program
 from ..untouched.preservation import preserve
@@ -112,12 +112,14 @@ def time_model(
     sessions = _Sessions(passes, not target.startswith("/CPU"), export)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
+        build_weightless(model, inputs)
         fed = copy_tensors(inputs)
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
             if device is None and earlier is not None and earlier.fits(model, fed):
                 program = earlier
-            else:  # kept apart: the trace of a training step would find tensors of this graph in the model's caches
-                program = trace_program(model, fed, apart=True)
+            else:
+                with preserve(model):  # the trace of a training step would find tensors of this graph in caches
+                    program = trace_program(model, fed)
             timed = TimedModel(program, _time_passes(program, fed, sessions))
         return _add_gradients(timed, model, fed, sessions) if backward else timed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from profilerkit import ModelInputs
 
 from ..model.kinds import is_function, is_unbuilt, list_layers
 from ..model.replicas import as_one_replica, find_strategy
-from ..untouched.preservation import preserve
 from .building import build_symbolically, list_fed_types, put_back
 from .folding import small_value
 from .layers import LayerCalls
@@ -98,7 +96,6 @@ def trace_program(
     *,
     training: bool = False,
     compiled: bool = False,
-    apart: bool = False,
     followed: list[LayerCalls] | None = None,
 ) -> Program:
     """Trace the model for inputs of these shapes; an error of the model is raised as it is.
@@ -110,13 +107,10 @@ def trace_program(
         inputs: Its inputs.
         training: Trace a training step: it returns the sum of the outputs, and its gradients by trainable variables.
         compiled: Make it a program for XLA.
-        apart: Restore the model right after the trace: otherwise a second trace would find tensors of this trace in the
-            model's caches. A model that is built by this trace is not restored: it would lose its variables.
         followed: Gets the calls of layers, also the calls before an error.
     """
     start = time.perf_counter()
-    is_built_here = is_unbuilt(model)
-    unvalued = build_symbolically(model, inputs) if is_built_here else []
+    unvalued = build_symbolically(model, inputs) if is_unbuilt(model) else []
     layers = list_layers(model)
     calls = LayerCalls(layers, training)
     if followed is not None:
@@ -126,8 +120,7 @@ def trace_program(
     key = _make_key(layers, inputs) if is_asked_again else None
     call = _follow_call(layers, inputs, calls)
     function = tf.function(call, autograph=False, jit_compile=True if compiled else None)
-    restoring = preserve(model) if apart and not is_built_here else nullcontext()
-    with restoring, quietly():
+    with quietly():
         concrete = function.get_concrete_function(*list_fed_types(inputs))
         variables = tuple(concrete.graph.variables)
     return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_list_inputs(inputs)), variables)
