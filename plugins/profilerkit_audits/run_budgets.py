@@ -87,16 +87,10 @@ def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping
 
 
 def _list_failed(checked: Mapping[CaseName, Sequence[Finding]]) -> Iterator[str]:
-    """Yield a line for each limit that cases do not keep; one line for the model if all of its cases fail alike."""
-    cases = Counter(case.spec for case in checked)
-    failed: dict[tuple[str, str], dict[CaseName, None]] = {}
+    """Yield a line for each limit that a case does not keep."""
     for case, findings in checked.items():
-        for finding in findings:
-            if finding.verdict is Verdict.FAILED:
-                failed.setdefault((case.spec, finding.detail), {})[case] = None
-    for (spec, detail), several in failed.items():
-        names = [spec] if len(several) == cases[spec] else [str(case) for case in several]
-        yield from (f"{name}: {detail}" for name in names)
+        details = [finding.detail for finding in findings if finding.verdict is Verdict.FAILED]
+        yield from (f"{case}: {detail}" for detail in dict.fromkeys(details))
 
 
 def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budget) -> list[str]:

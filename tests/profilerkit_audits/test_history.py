@@ -219,14 +219,15 @@ def test_a_limit_of_layers_is_not_kept_by_a_model_whose_layers_are_not_known(sto
     assert find_exceeded(store, run, {"layers": {"*": {"macs": ">= 0"}}}) == [], "another row of the case has layers"
 
 
-def test_a_setting_is_named_where_others_of_its_model_keep_the_limit(store: Store) -> None:
+def test_each_case_that_does_not_keep_a_limit_is_named(store: Store) -> None:
     run = begun(store, 3)
     for name, batch, width in (("k", 1, 2), ("k", 4, 3), ("m", 1, 3), ("m", 4, 3)):
         report = network_report(4, 8, width)
         store.add(count_row(run, 3, f"net.py:{name}", report, settings={"batch_size": batch}), report)
     assert find_exceeded(store, run, {"macs": "<= 50"}) == [
         "net.py:k (batch_size=4): 56 MACs, 112 % of the limit",
-        "net.py:m: 56 MACs, 112 % of the limit",
+        "net.py:m (batch_size=1): 56 MACs, 112 % of the limit",
+        "net.py:m (batch_size=4): 56 MACs, 112 % of the limit",
     ]
 
 
