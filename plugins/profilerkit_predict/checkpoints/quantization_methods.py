@@ -43,6 +43,11 @@ def _make_grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFo
     return WeightFormat(name, bits, max(group, 0), scale_bits if group > 0 else 0)
 
 
+def _make_integers(bits: int, group: int, zero_point_bits: int) -> WeightFormat:
+    """Return a format of integers whose groups share a scale of 16 bits and a zero point, or a shift."""
+    return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
+
+
 # Methods with one format for all layers -------------------------------------------------------------------------------
 
 
@@ -65,7 +70,7 @@ def _read_torchao(config: _Config) -> WeightFormat:
     described = config["quant_type"]["default"]
     name, group = str(described["_type"]), int(described.get("_data", {}).get("group_size") or 128)
     if name == "Int4WeightOnlyConfig":
-        return WeightFormat("int4", 4, group, 2 * _HALF)
+        return _make_integers(4, group, zero_point_bits=_HALF)
     return {
         "Int8WeightOnlyConfig": _INT8,
         "Int8DynamicActivationInt8WeightConfig": _INT8,
@@ -117,7 +122,7 @@ def _read_integers(config: _Config) -> WeightFormat | None:
         floats = {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}
         return floats[kind[: len("mx_fp")], bits]  # behind it stands how values are rounded: "mx_fp_rceil"
     group = int(config.get("group_size", config.get("q_group_size", 128)))
-    return _make_grouped(f"int{bits}", bits, group, _HALF + bits)
+    return _make_integers(bits, group, zero_point_bits=bits)
 
 
 def _list_blocks(config: _Config) -> Iterator[Rule]:
@@ -143,7 +148,7 @@ def _list_hqq(config: _Config) -> Iterator[Rule]:
 def _read_hqq(config: _Config) -> WeightFormat:
     weights = config.get("weight_quant_params", config)
     bits = int(weights.get("nbits", 4))
-    return _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
+    return _make_integers(bits, int(weights.get("group_size") or 64), zero_point_bits=_HALF)
 
 
 def _list_compressed(config: _Config) -> Iterator[Rule]:
@@ -166,8 +171,7 @@ def _list_compressed(config: _Config) -> Iterator[Rule]:
 def _read_compressed(weights: _Config) -> WeightFormat:
     bits, group = int(weights["num_bits"]), int(weights.get("group_size") or 0)
     if weights.get("type") != "float":
-        zero_point_bits = 0 if weights.get("symmetric", True) else bits
-        return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
+        return _make_integers(bits, group, zero_point_bits=0 if weights.get("symmetric", True) else bits)
     formats = {(4, 16): _NVFP4, (4, 32): _MXFP4, (8, 32): _MXFP8}
     if (bits, group) in formats:
         return formats[bits, group]
@@ -196,7 +200,7 @@ def _read_modelopt(config: _Config) -> WeightFormat | None:
         return None
     algorithm = str(algorithm).upper()
     if algorithm in ("W4A16_AWQ", "W4A8_AWQ", "W4A16"):
-        return _make_grouped("int4", 4, group or 128, _HALF)
+        return _make_integers(4, group or 128, zero_point_bits=0)
     return _MODELOPT[algorithm]
 
 
@@ -229,8 +233,7 @@ def _read_quark(weight: _Config | None) -> WeightFormat | None:
     if dtype.startswith("fp8"):
         return _MXFP8 if group == 32 else _make_grouped("fp8", 8, group, 32)
     bits = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}[dtype]
-    zero_point_bits = bits if dtype.startswith("u") else 0
-    return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
+    return _make_integers(bits, group, zero_point_bits=bits if dtype.startswith("u") else 0)
 
 
 def _list_gemma(config: _Config) -> Iterator[Rule]:
