@@ -8,8 +8,9 @@ from itertools import count
 from typing import Any
 
 from profilerkit.backend_kit.graph_branches import count_first
-from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
+from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.backend_kit.loop_turns import Turns
+from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo

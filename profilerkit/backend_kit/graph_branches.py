@@ -9,8 +9,9 @@ from operator import or_
 from typing import Any, TypeVar
 
 from ..trace.bounds import Branch, Choice
-from .graph_work import Body, Executed, GraphValue, Numbered, RunningOrder, Work
+from .graph_work import Executed, GraphValue, Work
 from .program_parts import Fork
+from .running_order import Body, Numbered, RunningOrder
 
 __all__ = ["HANDING_ON", "count_first", "count_one", "make_choices"]
 

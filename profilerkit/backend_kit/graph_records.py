@@ -9,7 +9,8 @@ from typing import Protocol
 from ..trace.dtypes import product_dtype
 from ..trace.records import OpRecord
 from .graph_memory import Ran
-from .graph_work import Countable, GraphValue
+from .graph_work import GraphValue
+from .running_order import Countable
 from .scoped_calls import Scope, read_info
 
 __all__ = ["list_reads", "list_reads_by_number", "make_record"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from profilerkit.backend_kit import graph_branches
-from profilerkit.backend_kit.graph_work import Body
+from profilerkit.backend_kit.running_order import Body
 
 from ..compat import parameters
 from .frames import Context

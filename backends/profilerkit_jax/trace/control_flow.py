@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from profilerkit.backend_kit.graph_work import note_apart
 from profilerkit.backend_kit.program_parts import list_counted
+from profilerkit.backend_kit.running_order import note_apart
 from profilerkit.costs import Cost, Shape
 
 from ..compat import find_source, open_jaxpr, parameters

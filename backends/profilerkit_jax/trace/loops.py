@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from profilerkit.backend_kit.graph_work import Body
+from profilerkit.backend_kit.running_order import Body
 
 from ..compat import open_jaxpr, parameters
 from .branches import count_one

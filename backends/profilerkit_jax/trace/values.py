@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.graph_work import RunningOrder
+from profilerkit.backend_kit.running_order import RunningOrder
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice

@@ -12,7 +12,7 @@ import numpy as np
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.graph_traces import FOLLOWED
-from profilerkit.backend_kit.graph_work import Body, note_apart
+from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Cost
 
 from ..compat import open_jaxpr, parameters, scope_names

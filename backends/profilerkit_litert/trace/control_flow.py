@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from profilerkit.backend_kit.graph_branches import count_first
-from profilerkit.backend_kit.graph_work import Body, Executed
+from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.running_order import Body
 from profilerkit.costs import Cost
 
 from .values import Value

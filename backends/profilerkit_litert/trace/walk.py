@@ -14,8 +14,9 @@ import numpy as np
 
 from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.backend_kit.graph_traces import FOLLOWED
-from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
+from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.backend_kit.operator_calls import Shapes
+from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Cost
 
 from ..costs import LiteRTCall, price

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias
 from onnx import FunctionProto, GraphProto, NodeProto
 
 from profilerkit.backend_kit.failures import UnfitError
-from profilerkit.backend_kit.graph_work import Body, Executed, Work, note_apart
+from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from profilerkit.backend_kit import graph_branches
 from profilerkit.backend_kit.graph_branches import make_choices
-from profilerkit.backend_kit.graph_work import Body
+from profilerkit.backend_kit.running_order import Body
 
 from .graph_access import body_named
 from .ownership import Owner

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.backend_kit.loop_turns import Turns
+from profilerkit.backend_kit.running_order import Body, note_apart
 
 from .branches import count_one
 from .graph_access import body_named

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from profilerkit.backend_kit.graph_work import RunningOrder
+from profilerkit.backend_kit.running_order import RunningOrder
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from profilerkit.backend_kit.graph_work import Body, note_apart
+from profilerkit.backend_kit.running_order import Body, note_apart
 
 from ..compat.graphs import count_held_bytes
 from .folding import Folding

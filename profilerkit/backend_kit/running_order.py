@@ -1,0 +1,118 @@
+"""Operators in the order in which they run, with loops and branches, and the walk over a graph that notes them.
+
+It is generic in the class of operators: those of formats are `graph_work.Executed`, and a backend whose operators have
+more to tell has a class of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from .program_parts import Fork, Hold, Loop, list_counted
+
+__all__ = ["Body", "Countable", "Numbered", "RunningOrder", "note_apart"]
+
+
+class Countable(Protocol):
+    """An operator with the work of all its runs, and the work that is not counted, in words."""
+
+    times: int
+    macs: int
+    flops: int
+    missing: str
+
+
+class Numbered(Protocol):
+    """A value that is known by its number."""
+
+    @property
+    def number(self) -> int: ...
+
+
+Op = TypeVar("Op", bound=Countable)
+C = TypeVar("C")  # a choice, as the backend notes it
+
+
+@dataclass
+class RunningOrder(Generic[Op, C]):
+    """Operators in the order of execution, with the loops among them, and the branches of which only one runs.
+
+    Attributes:
+        parts: Operators, loops, forks, and holds of values, in order.
+        choices: Places where the model does one of several things, and it is not known which.
+        missed: Further uncounted work, with its calls: work that only uncounted branches have, and loops with an
+            unknown number of turns.
+    """
+
+    parts: list[Op | Hold[Op] | Loop[Op] | Fork[Op]] = field(default_factory=list)
+    choices: list[C] = field(default_factory=list)
+    missed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def operators(self) -> tuple[Op, ...]:
+        """The operators that are counted, in order."""
+        return tuple(list_counted(self.parts))
+
+    def append(self, op: Op) -> None:
+        """Add the operator that runs next."""
+        self.parts.append(op)
+
+    def hold(self, op: Op) -> None:
+        """Keep values alive until here that an uncounted operator reads."""
+        self.parts.append(Hold(op))
+
+    def add(self, other: Self) -> None:
+        """Add operators that run next."""
+        self.parts += other.parts
+        self.choices += other.choices
+        self.missed += other.missed
+
+    def add_loop(self, body: Self) -> None:
+        """Add operators that run next, and may run more than once."""
+        self.add(replace(body, parts=[Loop(body.parts)]))
+
+    @property
+    def price(self) -> tuple[int, int]:
+        """The key by which branches are compared: FLOPs, then MACs."""
+        operators = self.operators
+        return sum(op.flops for op in operators), sum(op.macs for op in operators)
+
+    def count_missing(self) -> Counter[str]:
+        """Return the uncounted work, with its calls."""
+        missing = self.missed.copy()
+        for op in self.operators:
+            if op.missing:
+                missing[op.missing] += max(op.times, 1)
+        return missing
+
+
+W = TypeVar("W", bound=RunningOrder[Any, Any])
+V_co = TypeVar("V_co", bound=Numbered, covariant=True)
+
+
+@dataclass(frozen=True)
+class Body(Generic[W, V_co]):
+    """The work of a graph inside an operator, such as a branch, and the values that it returns."""
+
+    work: W
+    outputs: Sequence[V_co]
+
+
+class NotesWork(Protocol[W]):
+    """A walk over a graph, which notes the operators that run."""
+
+    work: W
+
+
+@contextmanager
+def note_apart(walk: NotesWork[W]) -> Iterator[W]:
+    """Yield the work of the walk inside the block, apart from its work so far."""
+    work_so_far, walk.work = walk.work, type(walk.work)()
+    try:
+        yield walk.work
+    finally:
+        walk.work = work_so_far
