@@ -54,14 +54,14 @@ def find_scopes(model: ModelProto) -> Scopes:
     name = find_name(model, in_metadata)
     if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
         around_nodes = list(map(_list_calls, in_metadata))
-        return Scopes(_count_calls(nodes, around_nodes, in_metadata), _read_types(name, in_metadata, around_nodes))
-    if model.producer_name == _FROM_KERAS:
-        around_nodes = find_keras_layers(nodes)
-        chains = [(ROOT, *calls) for calls in around_nodes]
+        types = _read_types(name, in_metadata, around_nodes)
     else:
-        around_nodes = _read_names(model)
-        chains = _count_calls(nodes, around_nodes, in_metadata)
-    return Scopes(chains, _derive_types(name, model, around_nodes))
+        is_keras = model.producer_name == _FROM_KERAS
+        around_nodes = find_keras_layers(nodes) if is_keras else _read_names(model)
+        types = _derive_types(name, model, around_nodes)
+        if is_keras:  # the names of Keras' calls have numbers
+            return Scopes([(ROOT, *calls) for calls in around_nodes], types)
+    return Scopes(_count_calls(nodes, around_nodes, in_metadata), types)
 
 
 def _count_calls(

@@ -99,7 +99,7 @@ def _slice_all(
             length = size if length is None else length
         part = Value(value.number, tensor_type(value.element, sizes))
         if value.is_stored:
-            part = Value(next(walk.numbers), part.type, is_stored=True)
+            part = Value(next(walk.numbers), part.type, is_of_turn=True)
             walk.origins[part.number] = MadeConstant(visit.node, 0, [value], walk.declared.opsets)
         slices.append(part)
     return slices, length

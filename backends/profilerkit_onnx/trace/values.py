@@ -36,8 +36,7 @@ class Value:
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, if they are known before the model runs and are few.
         from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
-        is_stored: Whether its elements follow from the file alone or, if it is no constant, from the file and the turn
-            of a loop.
+        is_of_turn: Whether its elements follow from the file and the turn of a loop alone.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
         info: Shape and dtype for reports, with -1 for an unknown size.
         shape: Its shape; None if a size is not known before the model runs.
@@ -49,7 +48,7 @@ class Value:
     constant: bool = False
     array: Array | None = None
     from_inputs: bool = False
-    is_stored: bool = False
+    is_of_turn: bool = False
     element: int = field(init=False)
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)
@@ -63,7 +62,6 @@ class Value:
         self.info = TensorInfo(tuple(sizes), dtype_name(self.element))
         self.shape = None if dims is None or -1 in sizes else sizes
         self.bytes = 0 if self.shape is None else count_bytes(self.shape, self.element)
-        self.is_stored = self.is_stored or self.constant
 
     def merge(self, other: Value) -> Value:
         """Return the common facts of two values, either of which may result: equal sizes and equal elements.
@@ -83,11 +81,16 @@ class Value:
 
         An integer that begins as a stored one may count the turns.
         """
-        return Value(self.number, self.type, is_stored=self.is_stored and self.info.dtype.startswith("int"))
+        return Value(self.number, self.type, is_of_turn=self.is_stored and self.info.dtype.startswith("int"))
 
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide its origin."""
         return Value(self.number, self.type, array=self.array, from_inputs=True)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its elements follow from the file, or from the file and the turn of a loop."""
+        return self.constant or self.is_of_turn
 
     @property
     def is_typed(self) -> bool:
