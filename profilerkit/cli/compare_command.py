@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ..errors import UnknownStatusError
 from .completions import complete_models
-from .measuring import Request, compare_specs, end_with_failures
+from .loading import is_saved, name_spec
+from .measuring import Request, end_with_failures, measure_jobs
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from ..job import Job
+    from ..profiler import Profiler
+    from ..results.comparison import Comparison
+    from ..results.report import Report
+
+__all__ = ["command", "compare_specs"]
 
 
 @click.command("compare")
@@ -38,3 +47,60 @@ def command(reference: str, others: tuple[str, ...], check_outputs: bool, **opti
     display.emit(comparison)
     for report, profiler in zip(comparison.reports, profilers, strict=True):
         end_with_failures(report, profiler)
+
+
+class Compared(NamedTuple):
+    """Models side by side, and the profiler of each, as in `Measured`."""
+
+    comparison: Comparison
+    profilers: list[Profiler | None]
+
+
+def compare_specs(specs: Sequence[str], request: Request) -> Compared:
+    """Return models and saved reports side by side.
+
+    If names are equal, a saved report gets the name of its file, and the other models get numbers. With --metric, saved
+    reports are shown without their other metrics.
+    """
+    from ..results.comparison import side_by_side
+
+    jobs = request.make_jobs(specs)
+    measured = measure_jobs(jobs, request)
+    reports = [report for report, _ in measured]
+    comparison = side_by_side(reports, _choose_names(jobs, reports))
+    if request.metric:
+        comparison = _limit_metrics(comparison, request.metric, specs)
+    return Compared(comparison, [profiler for _, profiler in measured])
+
+
+def _choose_names(jobs: Sequence[Job], reports: Sequence[Report]) -> list[str]:
+    """Return the names of models from the options, or else from the reports, where names may be equal."""
+    names: list[str] = []
+    for job, report in zip(jobs, reports, strict=True):
+        names.append(job.name or (report.name if is_saved(job.model) else name_spec(job.model)))
+    return [
+        name_spec(job.model) if job.name is None and is_saved(job.model) and names.count(name) > 1 else name
+        for job, name in zip(jobs, names, strict=True)
+    ]
+
+
+def _limit_metrics(comparison: Comparison, metrics: Sequence[str], specs: Sequence[str]) -> Comparison:
+    """Return a comparison with these metrics alone, and with all that the models have, which were just measured.
+
+    Raises a usage error for a metric that no report has.
+    """
+    from ..hooks.offers import name_of_metric
+
+    keys = list(dict.fromkeys(key for report in comparison.reports for key in report.statuses))
+    requested = [name_of_metric(name) for name in metrics]
+    for name in requested:
+        if name not in keys:
+            error = UnknownStatusError(name, keys, owner="these reports")
+            raise click.BadParameter(str(error), param_hint="--metric")
+    measured = [report for spec, report in zip(specs, comparison.reports, strict=True) if not is_saved(spec)]
+    shown = {*requested, *(key for report in measured for key in report.statuses)}
+    reference, *others = [
+        replace(report, statuses={key: record for key, record in report.statuses.items() if key in shown})
+        for report in comparison.reports
+    ]
+    return replace(comparison, reference=reference, others=tuple(others))

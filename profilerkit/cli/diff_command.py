@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from .compare_command import compare_specs
 from .completions import complete_models
-from .measuring import Request, compare_specs
+from .measuring import Request
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 

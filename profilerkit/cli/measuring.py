@@ -20,14 +20,13 @@ from .printing import MODEL_FAILED, NOT_KEPT, USAGE, fail
 if TYPE_CHECKING:
     from ..job import Job
     from ..profiler import Profiler
-    from ..results.comparison import Comparison
     from ..results.report import Report
 
 __all__ = [
     "Measured",
     "Request",
-    "compare_specs",
     "end_with_failures",
+    "measure_jobs",
     "measure_specs",
     "profile_spec",
 ]
@@ -116,13 +115,6 @@ class Measured(NamedTuple):
     profiler: Profiler | None = None
 
 
-class Compared(NamedTuple):
-    """Models side by side, and the profiler of each, as in `Measured`."""
-
-    comparison: Comparison
-    profilers: list[Profiler | None]
-
-
 def profile_spec(spec: str, request: Request) -> Measured:
     """Return the report of one model."""
     (job,) = request.make_jobs([spec])
@@ -135,63 +127,10 @@ def profile_spec(spec: str, request: Request) -> Measured:
 
 def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
     """Return the reports of models, which are measured in turn, and of files, in the order of ``specs``."""
-    return _measure(request.make_jobs(specs), request)
+    return measure_jobs(request.make_jobs(specs), request)
 
 
-def compare_specs(specs: Sequence[str], request: Request) -> Compared:
-    """Return models and saved reports side by side.
-
-    If names are equal, a saved report gets the name of its file, and the other models get numbers. With --metric, saved
-    reports are shown without their other metrics.
-    """
-    from ..results.comparison import side_by_side
-
-    jobs = request.make_jobs(specs)
-    measured = _measure(jobs, request)
-    reports = [report for report, _ in measured]
-    comparison = side_by_side(reports, _choose_names(jobs, reports))
-    if request.metric:
-        comparison = _limit_metrics(comparison, request.metric, specs)
-    return Compared(comparison, [profiler for _, profiler in measured])
-
-
-def _choose_names(jobs: Sequence[Job], reports: Sequence[Report]) -> list[str]:
-    """Return the names of models from the options, or else from the reports, where names may be equal."""
-    names: list[str] = []
-    for job, report in zip(jobs, reports, strict=True):
-        names.append(job.name or (report.name if is_saved(job.model) else name_spec(job.model)))
-    return [
-        name_spec(job.model) if job.name is None and is_saved(job.model) and names.count(name) > 1 else name
-        for job, name in zip(jobs, names, strict=True)
-    ]
-
-
-def _limit_metrics(comparison: Comparison, metrics: Sequence[str], specs: Sequence[str]) -> Comparison:
-    """Return a comparison with these metrics alone, and with all that the models have, which were just measured.
-
-    Raises a usage error for a metric that no report has.
-    """
-    from ..hooks.offers import name_of_metric
-
-    keys = list(dict.fromkeys(key for report in comparison.reports for key in report.statuses))
-    requested = [name_of_metric(name) for name in metrics]
-    for name in requested:
-        if name not in keys:
-            error = UnknownStatusError(name, keys, owner="these reports")
-            raise click.BadParameter(str(error), param_hint="--metric")
-    measured = [report for spec, report in zip(specs, comparison.reports, strict=True) if not is_saved(spec)]
-    shown = {*requested, *(key for report in measured for key in report.statuses)}
-    reference, *others = [
-        replace(report, statuses={key: record for key, record in report.statuses.items() if key in shown})
-        for report in comparison.reports
-    ]
-    return replace(comparison, reference=reference, others=tuple(others))
-
-
-# Measuring --------------------------------------------------------------------------------------------------------
-
-
-def _measure(jobs: Sequence[Job], request: Request) -> list[Measured]:
+def measure_jobs(jobs: Sequence[Job], request: Request) -> list[Measured]:
     """Return the report of each job: saved ones are read first, then the models are measured."""
     saved = [load_report(job.model, job.name) if is_saved(job.model) else None for job in jobs]
     models = [job for job, report in zip(jobs, saved, strict=True) if report is None]
