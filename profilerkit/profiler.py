@@ -447,11 +447,9 @@ class Profiler:
             if key in names:
                 raise ArgumentError(f"status_dict: {names[key]!r} and {name!r} are one metric; give one")
             names[key] = name
-            if to_value:
-                value = binding.key if value is None else binding.key.with_outcome(Outcome.of(value))
-            _require_status(name, value, key)
-            if value.is_computed:
-                loaded[key] = Remembered(value, binding.function, None)
+            status = _make_status(binding.key, value) if to_value else _require_status(name, value, key)
+            if status.is_computed:
+                loaded[key] = Remembered(status, binding.function, None)
         self._memory = loaded
 
     def reset_status(self) -> None:
@@ -465,12 +463,18 @@ class Profiler:
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
 
-def _require_status(name: str, value: Any, key: str) -> None:
-    """Raise an error for a value that is no status of a key."""
+def _make_status(template: StatusKey, value: Any) -> StatusKey:
+    """Return the status of a key with a value; the template for None."""
+    return template if value is None else template.with_outcome(Outcome.of(value))
+
+
+def _require_status(name: str, value: Any, key: str) -> StatusKey:
+    """Return a value that is a status of a key; raises an error for any other."""
     if not isinstance(value, StatusKey):
         raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
     if key != value.NAME:
         raise ArgumentError(f"status_dict: {name!r} holds a status of {value.NAME!r}; give it under that name")
+    return value
 
 
 _OTHER = instance(Profiler, "another Profiler to compare with")

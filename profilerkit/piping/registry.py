@@ -153,7 +153,8 @@ class Registry:
         return binding
 
     def __contains__(self, name: object) -> bool:
-        return (name if isinstance(name, str) else status_name("name", name)) in self._bindings
+        key_name = name if isinstance(name, str) else status_name("name", name)
+        return key_name in self._bindings or self._find_by_alias(key_name) is not None
 
     def __iter__(self) -> Iterator[Binding]:
         return iter(tuple(self._bindings.values()))

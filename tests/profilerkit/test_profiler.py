@@ -128,6 +128,7 @@ def test_a_metric_has_the_same_value_by_each_of_its_names(model: FakeModel, make
     (alias, *_), name = TotalParams.ALIASES, TotalParams.NAME
     assert profiler.compute_status(alias) == 30
     assert [profiler.status_get(one) for one in (name, alias)] == [30, 30]
+    assert [profiler.status_contains(one) for one in (name, alias, "no_such")] == [True, True, False]
     assert list(profiler.report([alias]).statuses) == list(profiler.report([name]).statuses) == [name]
     profiler.load_from_dict({alias: 99})
     assert [profiler.compute_status(one) for one in (name, alias)] == [99, 99]
