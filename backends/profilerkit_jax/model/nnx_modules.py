@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -69,28 +69,31 @@ def _mark_layers(copy: Any) -> None:
 
 
 def _list_layers_once(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each layer with its path, in the order of nnx; containers of layers among them.
+    """Yield each layer with its path, in the order of the attributes, in which reports have the layers.
 
-    A layer with several paths has the first, as its variables have in nnx's state.
+    Containers of layers are among them. A layer with several paths has the path of its variables in nnx's state: the
+    first by name. Copies that nnx makes have their attributes in that order.
     """
-    met: set[int] = set()
-    for path, layer in list_layers(model, _list_children):
-        if id(layer) not in met:
-            met.add(id(layer))
-            yield path, layer
+    paths: dict[int, str] = {}
+    for path, layer in list_layers(model, _list_children_by_name):
+        paths.setdefault(id(layer), path)
+    for _, layer in list_layers(model, _list_children):
+        if id(layer) in paths:
+            yield paths.pop(id(layer)), layer
 
 
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the layers that a layer or a container holds, and the containers that lead to layers.
-
-    They are sorted as nnx sorts attributes and keys, by name; items of a sequence keep their order.
-    """
+    """Yield the layers that a layer or a container holds, and the containers that lead to layers, in their order."""
     items = list_items(layer)
     if items is None:
         items = [(name, value) for name, value in vars(layer).items() if not name.startswith("_pytree__")]
-    if not isinstance(layer, Sequence):
-        items = sorted(items, key=itemgetter(0))
     return ((name, value) for name, value in items if _is_layer(value))
+
+
+def _list_children_by_name(layer: Any) -> Iterable[tuple[str, Any]]:
+    """Return the result of `_list_children`, sorted like nnx sorts attributes and keys; items keep their order."""
+    children = _list_children(layer)
+    return children if isinstance(layer, Sequence) else sorted(children, key=itemgetter(0))
 
 
 def _is_layer(value: Any) -> bool:
