@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-__all__ = ["Fork", "Hold", "Loop", "Parts", "Program", "Taken", "lay_out", "list_all", "list_counted"]
+__all__ = ["Fork", "Hold", "Loop", "Parts", "Program", "Taken", "Turns", "lay_out", "list_all", "list_counted"]
 
 Op = TypeVar("Op")
 V = TypeVar("V")
@@ -17,6 +17,28 @@ class Loop(Generic[Op]):
     """Parts that may run more than once."""
 
     parts: Parts[Op]
+
+
+class Turns(NamedTuple):
+    """How often the body of a loop runs.
+
+    Attributes:
+        least: How often at least.
+        most: How often at most; None where no limit is known.
+    """
+
+    least: int
+    most: int | None
+
+    @property
+    def exact(self) -> int | None:
+        """How often the body runs, where that is known."""
+        return self.most if self.least == self.most else None
+
+    @property
+    def number_to_count(self) -> int:
+        """How many turns are counted: the most, or one where no limit is known."""
+        return 1 if self.most is None else self.most
 
 
 @dataclass(eq=False)
