@@ -30,20 +30,18 @@ if TYPE_CHECKING:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any: ...
 
 else:
-    #: The class of modes that see each operator. Without it nothing is traced: the counts are unavailable.
-    TorchDispatchMode = require_class(
-        "torch.utils._python_dispatch.TorchDispatchMode", purpose="sees the operators of a model"
-    )
 
-    if not hasattr(TorchDispatchMode, "supports_higher_order_operators"):
-        _PlainMode = TorchDispatchMode
+    def _find_mode_class() -> Any:
+        """Return the class of modes that see each operator. Without it nothing is traced: the counts are unavailable.
 
-        class TorchDispatchMode(_PlainMode):  # type: ignore[no-redef,valid-type,misc]
-            """A mode of torch 2.6, where operators that take functions need a rule for each class of modes.
+        In torch 2.6 operators that take functions need a rule for each class of modes, which a mode is given here when
+        it is switched on. An operator that is defined later has no rule, and raises an error that says so.
+        """
+        plain = require_class("torch.utils._python_dispatch.TorchDispatchMode", purpose="sees the operators of a model")
+        if hasattr(plain, "supports_higher_order_operators"):
+            return plain
 
-            An operator that is defined while the mode is on has no rule, and raises an error that says so.
-            """
-
+        class ModeWithRules(plain):
             supports_higher_order_operators = False
 
             def __enter__(self) -> Any:
@@ -52,8 +50,12 @@ else:
                         operator.python_key_table[type(self)] = partial(_ask_mode, operator)
                 return super().__enter__()
 
-        def _ask_mode(operator: Any, mode: Any, *args: Any, **kwargs: Any) -> Any:
-            return mode.__torch_dispatch__(operator, (), args, kwargs)
+        return ModeWithRules
+
+    def _ask_mode(operator: Any, mode: Any, *args: Any, **kwargs: Any) -> Any:
+        return mode.__torch_dispatch__(operator, (), args, kwargs)
+
+    TorchDispatchMode = _find_mode_class()
 
 
 class WatchingMode(TorchDispatchMode):
@@ -92,11 +94,14 @@ class ModeStack:
 
 
 def _read_each(path: str, stack: Callable[[], ModeStack]) -> list[Any]:
+    """Return the modes of a stack, each read by its index with the function at a path."""
     read = find(path)
     return [read(index) for index in range(stack().count())]
 
 
-#: The modes that see functions. If one of the names is missing, the others replace it.
+# The name of each step of a stack has changed between releases: what is missing is done by the other steps, or by the
+# function in C below it. Both stacks refer to themselves, since they are made after the functions that replace a step.
+#: The modes that see functions.
 function_modes: ModeStack = ModeStack(
     find_first("torch._C._len_torch_function_stack", instead=lambda: len(function_modes.list())),
     find_first(

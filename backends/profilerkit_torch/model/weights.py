@@ -1,10 +1,10 @@
-"""The weights of a layer as records: their numbers, their bytes, and which of them are the same."""
+"""The weights of a layer as records: their numbers, their bytes, and which tensors have the same bytes."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -13,12 +13,12 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from profilerkit.trace.records import WeightRecord
 
-from ..compat.tensors import storage_address
+from ..compat.tensors import find_storage, storage_address
 from ..costs.shapes import replace_by_shapes
 from .storages import count_numbers, count_stored_bytes
-from .tensors import PLAIN_TYPES
+from .tensors import PLAIN_TYPES, list_wrapped
 
-__all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "weight_record"]
+__all__ = ["Elements", "count_shared_bytes", "find_spans", "identify_weight", "list_viewed_bytes", "weight_record"]
 
 #: Dtypes of which a plain tensor's elements are the numbers that it stands for: name and bytes of each.
 _ORDINARY = {
@@ -146,3 +146,27 @@ def _cover(runs: list[range], run: range) -> int:
     runs[:] = [other for other in runs if other not in touched]
     runs.append(range(min(part.start for part in (run, *touched)), max(part.stop for part in (run, *touched))))
     return sum(min(other.stop, run.stop) - max(other.start, run.start) for other in touched)
+
+
+def list_viewed_bytes(tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, int]]:
+    """Yield a tensor of each storage with the sum of the bytes of the tensors in it.
+
+    Tensors of the same elements count once, such as a tensor and its transpose, and an expanded tensor only with what
+    is stored. Tensors that overlap in part count in full: the sum may be more than the bytes of the storage, which
+    `LiveBytes.add` does not exceed.
+    """
+    shown: dict[Any, dict[Any, int]] = {}
+    first: dict[Any, torch.Tensor] = {}
+    for tensor in tensors:
+        for part in list_wrapped(tensor) or [tensor]:
+            size = part.element_size()
+            if part.is_nested or part.layout is not torch.strided:
+                yield part, part.numel() * size
+                continue
+            storage = storage_address(find_storage(part))
+            spans = find_spans(part)
+            elements = math.prod(length for stride, length in spans if stride)
+            shown.setdefault(storage, {})[part.storage_offset() * size, spans, size] = elements * size
+            first.setdefault(storage, part)
+    for storage, views in shown.items():
+        yield first[storage], sum(views.values())

@@ -15,7 +15,8 @@ from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.observed_runs import MeasuredPeak
 
 from ..model.storages import count_stored_bytes, has_storage
-from ..trace.live_bytes import LiveBytes, list_viewed_bytes
+from ..model.weights import list_viewed_bytes
+from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import list_input_tensors
 from .devices import memory_reader, resolve_device

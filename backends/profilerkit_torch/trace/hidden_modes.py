@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -37,33 +37,50 @@ class PassMode(TorchFunctionMode):
     """A function mode that a pass has for itself."""
 
 
+class _Binding(NamedTuple):
+    """Where a name stands for an original: the namespace and the name, and what replaces the original."""
+
+    space: dict[str, Any]
+    name: str
+    original: Any
+    replacement: Any
+
+    def has_original(self) -> bool:
+        """Return whether the name stands for the original; not where a pass around this one has replaced it."""
+        return self.space.get(self.name) is self.original
+
+    def replace(self) -> None:
+        """Have the name stand for the replacement."""
+        self.space[self.name] = self.replacement
+
+    def restore(self) -> None:
+        """Have the name stand for the original, unless the model has bound it again."""
+        if self.space.get(self.name) is self.replacement:
+            self.space[self.name] = self.original
+
+
 @contextmanager
 def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Have names of torch and of these namespaces answer as in a run, except for tensors of a fake mode."""
-    replaced = [
-        (space, name, original, replacement)
-        for space, name, original, replacement in (*_IN_TORCH, *_find_originals(namespaces))
-        if space.get(name) is original  # a pass around this one has replaced it
-    ]
+    bindings = [binding for binding in (*_IN_TORCH, *_find_bindings(namespaces)) if binding.has_original()]
     modes = [*_fake_modes]
 
     def restore() -> None:
         _fake_modes[:] = modes
-        for space, name, original, replacement in replaced:
-            if space.get(name) is replacement:  # the model has not bound the name again
-                space[name] = original
+        for binding in bindings:
+            binding.restore()
 
     with restored(restore):
         _fake_modes.append(fake_mode)
-        for space, name, _, replacement in replaced:
-            space[name] = replacement
+        for binding in bindings:
+            binding.replace()
         yield
 
 
-def _find_originals(namespaces: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str, Any, Any]]:
-    """Return where namespaces have an original: the namespace and the name, the original, and its replacement."""
+def _find_bindings(namespaces: Iterable[dict[str, Any]]) -> list[_Binding]:
+    """Return where namespaces have one of the originals."""
     return [
-        (space, name, value, _REPLACEMENTS[id(value)])
+        _Binding(space, name, value, _REPLACEMENTS[id(value)])
         for space in namespaces
         for name, value in list(space.items())  # another thread may add a name
         if id(value) in _REPLACEMENTS
@@ -154,4 +171,4 @@ _REPLACEMENTS: dict[int, Any] = {
     id(FakeTensor): _FakeTensor,
 }
 #: Where others find the originals in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_IN_TORCH = _find_originals((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE))
+_IN_TORCH = _find_bindings((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE))

@@ -15,8 +15,9 @@ from ..model.inventory import Inventory
 from ..model.packed_weights import list_beside_packed
 from ..model.storages import storage_key
 from ..model.tensors import PLAIN_TYPES, list_wrapped
+from ..model.weights import list_viewed_bytes
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
-from .live_bytes import INPUT, LiveBytes, list_viewed_bytes
+from .live_bytes import INPUT, LiveBytes
 
 if TYPE_CHECKING:
     from .recorder import Recorder

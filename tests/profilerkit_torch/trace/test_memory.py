@@ -12,7 +12,8 @@ from tiny import BACKEND, Call, ones, trace_complete
 from torch import nn
 
 from profilerkit import ModelInputs
-from profilerkit_torch.trace.live_bytes import LiveBytes, list_viewed_bytes
+from profilerkit_torch.model.weights import list_viewed_bytes
+from profilerkit_torch.trace.live_bytes import LiveBytes
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
 
