@@ -109,11 +109,16 @@ class _RecurrentInputs(NamedTuple):
     peepholes: int
 
 
+#: A sequence has the lengths behind the states, and the weights behind these.
 RECURRENT: Mapping[str, _RecurrentInputs] = {
-    "LSTMSequence": _RecurrentInputs((1, 2), 3, 4, 5, 6, 7),
-    "GRUSequence": _RecurrentInputs((1,), 2, 3, 4, 5, 6),
-    "RNNSequence": _RecurrentInputs((1,), 2, 3, 4, 5, 6),
-    "LSTMCell": _RecurrentInputs((1, 2), None, 3, 4, 5, 6),
-    "GRUCell": _RecurrentInputs((1,), None, 2, 3, 4, 5),
-    "RNNCell": _RecurrentInputs((1,), None, 2, 3, 4, 5),
+    "LSTMSequence": _RecurrentInputs(states=(1, 2), lengths=3, weights=4, recurrent_weights=5, biases=6, peepholes=7),
+    **dict.fromkeys(
+        ("GRUSequence", "RNNSequence"),
+        _RecurrentInputs(states=(1,), lengths=2, weights=3, recurrent_weights=4, biases=5, peepholes=6),
+    ),
+    "LSTMCell": _RecurrentInputs(states=(1, 2), lengths=None, weights=3, recurrent_weights=4, biases=5, peepholes=6),
+    **dict.fromkeys(
+        ("GRUCell", "RNNCell"),
+        _RecurrentInputs(states=(1,), lengths=None, weights=2, recurrent_weights=3, biases=4, peepholes=5),
+    ),
 }

@@ -52,7 +52,7 @@ def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first state and sliced values."""
+    """Go over the body of a ``Scan`` of operator set 9 or newer: its inputs are its first states and sliced values."""
     if walk.declared.opsets.get("", _FIRST_SCAN) < _FIRST_SCAN:
         raise UnfitError(
             f"the Scan {name_node(visit.node)!r} of operator set 8 goes over samples of a batch, which is not read; "
@@ -62,23 +62,22 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     slice_count = attributes.get("num_scan_inputs", 0)
     visit.require_inputs(slice_count)
     graph = visit.find_graph("body", len(visit.inputs), len(visit.node.output))
-    state_count = len(visit.inputs) - slice_count
-    states, sequences = visit.inputs[:state_count], visit.inputs[state_count:]
     walk.hold_reads(visit)
-    slices, length = _slice_all(walk, visit, sequences, attributes)
-    first_states = [value and value.carry() for value in states]
-    body = walk.walk_body(visit, graph, [*first_states, *slices], 1 if length is None else length)
-    last_states, results = body.outputs[:state_count], body.outputs[state_count:]
-    stacked_axes = attributes.get("scan_output_axes", [0] * len(results))
-    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, stacked_axes, strict=True)]
-    if length == 0:
-        walk.work.append(Executed("Scan", walk.node, (), stacked, visit.times))
-        return [*filter(None, states), *stacked]
-    walk.work.add_loop(body.work)
+    state_count = len(visit.inputs) - slice_count
+    states = visit.inputs[:state_count]
+    slices, length = _slice_all(walk, visit, visit.inputs[state_count:], attributes)
+    turns = 1 if length is None else length
+    body = walk.walk_body(visit, graph, [*(value and value.carry() for value in states), *slices], turns)
+    results = body.outputs[state_count:]
+    axes = attributes.get("scan_output_axes", [0] * len(results))
+    stacked = [stack_turns(walk, value, axis, length) for value, axis in zip(results, axes, strict=True)]
+    if turns:
+        walk.work.add_loop(body.work)
     missing = "Scan of an unknown length" if length is None else ""
-    # The scan itself reads the results of its last turn, and makes the stacked values of all.
-    walk.work.append(Executed("Scan", walk.node, body.outputs, stacked, visit.times, missing=missing))
-    return [*last_states, *stacked]
+    # The scan itself reads the results of its last turn, if there is one, and makes the stacked values of all.
+    last = body.outputs if turns else ()
+    walk.work.append(Executed("Scan", walk.node, last, stacked, visit.times, missing=missing))
+    return [*(body.outputs[:state_count] if turns else filter(None, states)), *stacked]
 
 
 def _slice_all(

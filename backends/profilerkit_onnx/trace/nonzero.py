@@ -74,7 +74,8 @@ def trace_of_nonzero(model: ModelProto, inputs: ModelInputs, read: Read) -> Mode
     """Return the trace of a call whose operators do no work with weights that are zero.
 
     ``read`` returns the values of a tensor; one weight is in memory at a time. Raises `InputError` for a tensor that is
-    damaged, and `NotOfferedError` for a weight that operators make which onnx's reference cannot compute.
+    damaged, and `NotOfferedError` for a weight that the turn of a loop selects, or that operators make which onnx's
+    reference cannot compute.
     """
     origins: dict[int, Origin] = {}
     counter = _WeightCounter(read, origins)
