@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, describe_constants, trace_work
-from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
+from profilerkit.backend_kit.numpy_data import Declared, bind_inputs, number_names
 from profilerkit.backend_kit.scoped_calls import layer_records
 
 from .layers import find_layers
@@ -25,14 +25,12 @@ _FORMAT = GraphFormat("shapes inferred by OpenVINO", views=("Reshape", "Squeeze"
 
 
 def declare(model: Any) -> list[Declared]:
-    """Return the inputs that a model declares, by the names of its parameters."""
-    declared = []
-    for node in model.get_parameters():
+    """Return the inputs that a model declares, by the names of its parameters; of two equal names one gets a number."""
+    nodes, declared = model.get_parameters(), []
+    for node, name in zip(nodes, number_names(node.get_friendly_name() for node in nodes), strict=True):
         partial = node.get_output_partial_shape(0)
         dims = [dim.get_length() if dim.is_static else None for dim in partial] if partial.rank.is_static else None
-        declared.append(
-            Declared(node.get_friendly_name(), dims, dtype_name(node.get_output_element_type(0)) or "string")
-        )
+        declared.append(Declared(name, dims, dtype_name(node.get_output_element_type(0)) or "string"))
     return declared
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..errors import InputError
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 
-__all__ = ["Declared", "as_tensor", "bind_inputs", "declare_call", "random_tensor", "with_batch_size"]
+__all__ = ["Declared", "as_tensor", "bind_inputs", "declare_call", "number_names", "random_tensor", "with_batch_size"]
 
 
 class Declared(NamedTuple):
@@ -91,6 +92,21 @@ def _leave_open(value: Declared) -> DeclaredInput:
     """Return an input whose sizes are numbers or open, without the names of open ones."""
     sizes = None if value.dims is None else tuple(size if isinstance(size, int) else None for size in value.dims)
     return DeclaredInput(value.name, sizes, value.dtype or "")
+
+
+def number_names(names: Iterable[str]) -> list[str]:
+    """Return names, each of which occurs once: a further one that is equal gets a number behind it.
+
+    >>> number_names(["x", "y", "x", "x"])
+    ['x', 'y', 'x_1', 'x_2']
+    """
+    numbered: dict[str, None] = {}
+    for name in names:
+        unique, numbers = name, count(1)
+        while unique in numbered:
+            unique = f"{name}_{next(numbers)}"
+        numbered[unique] = None
+    return list(numbered)
 
 
 def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from profilerkit import ArgumentError, InputError
+from profilerkit.backend_kit.numpy_data import number_names
 from profilerkit.trace.dtypes import element_bytes
 
 from .graphs import Graph, Operator, Quantization, Signature, Tensor
@@ -261,14 +261,9 @@ def _name_tensors(graph: Graph, tensors: Sequence[int], packed: Iterable[Any] | 
     A further tensor of the same name gets a number behind it.
     """
     names = {item.tensorIndex: _decode(item.name) for item in packed or ()}
-    named: dict[str, int] = {}
-    for tensor in tensors:
-        name = unique = names.get(tensor) or graph.tensors[tensor].name
-        numbers = count(1)
-        while named.get(unique, tensor) != tensor:
-            unique = f"{name}_{next(numbers)}"
-        named[unique] = tensor
-    return named
+    distinct = list(dict.fromkeys(tensors))
+    numbered = number_names(names.get(tensor) or graph.tensors[tensor].name for tensor in distinct)
+    return dict(zip(numbered, distinct, strict=True))
 
 
 def _decode(text: Any) -> str:
