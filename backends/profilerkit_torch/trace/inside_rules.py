@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..compat.operators import find_operator
-from ..costs.shapes import has_floats
+from ..costs.shapes import has_floats, is_plain
 from ..model.storages import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
 from .kernel_outputs import find_channels_last
@@ -51,6 +51,28 @@ class Operation(NamedTuple):
     def is_on(self, kind: str) -> bool:
         """Return whether its device is known, and of a kind: "cpu" or "cuda"."""
         return self.device is not None and self.device.type == kind
+
+
+# Linear layers --------------------------------------------------------------------------------------------------------
+
+
+def _count_in_linear(linear: Operation) -> int:
+    """Return the bytes of the copy of an input whose rows lie apart in memory (``LinearAlgebra.cpp``).
+
+    The rows of a layer that is trained become one matrix, in a pass without gradients too. For another layer matrices
+    are multiplied one by one, and only those must have one distance from each other.
+    """
+    x, weight = linear.x, linear.arguments["weight"]
+    if x.dim() < 3 or not is_plain(x):
+        return 0
+    joined = x.dim() - (1 if weight.requires_grad else 2)
+    dimensions = [(x.stride(dim), x.shape[dim]) for dim in range(joined) if x.shape[dim] > 1]
+    return 0 if _is_one_dimension(dimensions) else x.numel() * x.element_size()
+
+
+def _is_one_dimension(dimensions: Sequence[tuple[int, int]]) -> bool:
+    """Return whether dimensions, each a stride and a size, the outermost first, can be viewed as one."""
+    return all(stride == inner_stride * size for (stride, _), (inner_stride, size) in pairwise(dimensions))
 
 
 # Attention and softmax ------------------------------------------------------------------------------------------------
@@ -338,9 +360,7 @@ def _count_in_transform(transform: Operation) -> int:
     x = transform.x
     transformed = {dim % x.dim() for dim in transform.arguments["dim"]}
     batch = [(x.stride(dim), x.shape[dim]) for dim in range(x.dim()) if dim not in transformed and x.shape[dim] > 1]
-    outer_to_inner = pairwise(sorted(batch, reverse=True))
-    is_one = all(stride == inner_stride * inner_size for (stride, _), (inner_stride, inner_size) in outer_to_inner)
-    return 0 if is_one else count_stored_bytes(x)
+    return 0 if _is_one_dimension(sorted(batch, reverse=True)) else count_stored_bytes(x)
 
 
 # Indices (``IndexingUtils.h``) ----------------------------------------------------------------------------------------
@@ -373,6 +393,7 @@ def _count_in_index(indexing: Operation) -> int:
 
 #: The rule of each operator.
 _RULES: dict[str, Callable[[Operation], int]] = {
+    "linear.default": _count_in_linear,
     "scaled_dot_product_attention.default": _count_in_attention,
     "_scaled_dot_product_efficient_attention_backward.default": _count_in_attention_gradient,
     "softmax.int": _count_in_softmax,

@@ -17,6 +17,7 @@ from .operator_facts import tensors_among
 __all__ = ["Signature", "read_signature"]
 
 _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
+_LINEAR = find_operator("aten.linear.default")
 #: Types of tensors whose shape, strides and dtype tell everything that a formula reads.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 
@@ -40,13 +41,15 @@ def read_signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any
 
     A formula gets the shapes of tensors and nothing else. The shapes of sparse and nested tensors depend on values: an
     operator on such a tensor is never remembered. A quotient of integers has torch's default dtype, which a model may
-    change while it runs, and the memory of attention depends on its kernel. ``storages`` are the storages of known
-    origin, see `LiveBytes.by_storage`.
+    change while it runs. The memory of attention depends on its kernel, and of a linear layer on whether it is trained.
+    ``storages`` are the storages of known origin, see `LiveBytes.by_storage`.
     """
     # Operators stay where they are, and their own hash is slow.
     facets: list[Any] = [id(func), torch.get_default_dtype()]
     if func is _ATTENTION:
         facets.append(list_kernel_conditions(tensors_among(args, kwargs)))
+    elif func is _LINEAR:
+        facets.append(args[1].requires_grad)
     makers: set[int] = set()
     try:
         are_known = _add_facets(args, facets, makers, storages)

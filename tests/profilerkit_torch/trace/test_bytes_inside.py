@@ -25,6 +25,32 @@ ACTIVATION = 2 * LENGTH * 8 * 4
 SCORES = LENGTH * LENGTH
 
 
+#: By name: what a linear layer of 8 features takes of its input, the shape of the input, and whether that is copied for
+#: a layer that is trained, and for another.
+ROWS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], tuple[int, ...], bool, bool]] = {
+    "side by side": (lambda x: x, (4, 6, 8), False, False),
+    "transposed": (lambda x: x.mT, (4, 8, 6), True, False),
+    "transposed, one sample": (lambda x: x.mT, (1, 8, 6), False, False),
+    "transposed images": (lambda x: x.permute(0, 2, 3, 1), (2, 8, 5, 6), True, True),
+    "every second": (lambda x: x[:, ::2], (2, 6, 5, 8), True, False),
+    "every second, all with one distance": (lambda x: x[:, :, ::2], (2, 3, 8, 8), False, False),
+    "one sample three times": (lambda x: x.expand(3, -1, -1), (1, 5, 8), True, False),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_the_input_of_a_linear_layer_is_copied_if_its_rows_lie_apart(name: str, is_trained: bool) -> None:
+    """Input, output, and the copy: by hand and by the allocator."""
+    take, shape, *copied = ROWS[name]
+    model = Call(lambda self, x: self.linear(take(x)), linear=nn.Linear(8, 16).requires_grad_(is_trained))
+    x = torch.randn(shape)
+    taken = take(x).numel() * 4
+    expected = x.nbytes + 2 * taken + (taken if copied[not is_trained] else 0)
+    assert BACKEND.trace(model, ModelInputs(x)).memory.peak_bytes(include_weights=False) == expected
+    assert BACKEND.measure_memory(model, ModelInputs(x)) == expected
+
+
 def attend(self: Any, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(x, x, x, mask)
 
