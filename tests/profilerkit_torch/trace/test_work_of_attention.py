@@ -76,33 +76,6 @@ def test_weights_are_those_of_the_layer_that_holds_them(reports: tuple[Report, R
     )
 
 
-@pytest.mark.parametrize("frozen", [(), ("attention.in_proj_weight",), ("attention.in_proj_weight", "stem.weight")])
-def test_trained_weights_are_those_of_the_layer_that_holds_them(frozen: tuple[str, ...]) -> None:
-    """At width 4 attention itself holds 3 x 4 x 4 weights of its projections, and the layer before it 2 x 4."""
-    net = make_net(4)
-    before = profile(net, torch.ones(1, 3, 2), metrics=["macs", "trainable_params"])
-    for name in frozen:
-        net.get_parameter(name).requires_grad_(False)
-    after = profile(net, torch.ones(1, 3, 2), metrics=["macs", "trainable_params"])
-    moves = ("attention (MultiheadAttention): -48", "stem (Linear): -8")[: len(frozen)]
-    assert find_layers(before, after, "trainable_params") == moves
-    assert before["trainable_params"] - after["trainable_params"] == (0, 48, 56)[len(frozen)]
-
-
-def test_a_weight_that_layers_share_is_not_held_by_the_layer_around_them() -> None:
-    """Both layers hold the 16 weights and 4 biases; the network around them counts these once, and holds 16 more."""
-
-    def make(is_trained: bool) -> Report:
-        one, other = nn.Linear(4, 4).requires_grad_(is_trained), nn.Linear(4, 4)
-        other.weight, other.bias = one.weight, one.bias
-        net = Call(lambda self, x: self.b(self.a(x)) @ self.w, a=one, b=other)
-        net.register_parameter("w", nn.Parameter(torch.ones(4, 4)))
-        return profile(net, torch.ones(1, 4), metrics=["macs", "trainable_params"])
-
-    texts = find_layers(make(False), make(True), "trainable_params")
-    assert texts == ("a (Linear) and 1 like it: +20 each",)
-
-
 def test_two_networks_side_by_side_show_it(reports: tuple[Report, Report]) -> None:
     comparison = Comparison(reports[0], reports[1:])
     label, narrow, wide = find_pairs(comparison, "macs", None, 1)[0]
