@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import Parameter
 from typing import Any
@@ -24,6 +24,7 @@ _TEXT = instance(str, "a text")
 _PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart).or_none()
 _NEEDS = {need.name.lower(): need for need in Need}
 _NEED = Check(f"one of {', '.join(map(repr, _NEEDS))}", _NEEDS.__getitem__).or_none()
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 #: Further facts in the documentation of a metric.
 _FACTS = ("formula", "omissions", "source")
 
@@ -201,9 +202,9 @@ class ExternalProfilerFunction(ProfilerFunction):
             listed = list(inspect.signature(func).parameters.values())
         except ValueError as error:
             raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
-        _require_leading(func, listed)
-        # ``*args`` may take the model and the data; it stays among the parameters, so that `can_pipe` sees it.
-        others = [*filter(_is_variadic, listed[:2]), *listed[2:]]
+        leading, others = listed[:2], listed[2:]
+        if len(leading) < 2 or any(parameter.kind not in _POSITIONAL for parameter in leading):
+            raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
         self._others = {parameter.name: parameter for parameter in others}
 
     def get_bounded_status_keys(self) -> Keys:
@@ -223,17 +224,3 @@ class ExternalProfilerFunction(ProfilerFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the wrapped callable with model, data and its further arguments."""
         return self.func(*args, **kwargs)
-
-
-def _require_leading(func: Callable[..., Any], listed: Sequence[Parameter]) -> None:
-    """Raise `TypeError` unless the first two parameters can be passed by position; ``*args`` takes them too."""
-    if any(map(_is_variadic, listed)):
-        return
-    positional = [parameter for parameter in listed[:2] if parameter.kind is not Parameter.KEYWORD_ONLY]
-    if len(positional) < 2:
-        raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
-
-
-def _is_variadic(parameter: Parameter) -> bool:
-    """Return whether a parameter takes any number of arguments, as ``*args`` and ``**kwargs`` do."""
-    return parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)

@@ -220,13 +220,15 @@ def test_an_external_function_may_be_any_callable_and_keys_may_come_from_a_subcl
         ExternalProfilerFunction(Evaluator()).list_keys()
 
 
-@pytest.mark.parametrize("function", [lambda: 1, lambda model: 1, lambda model, *, data: 1])
+@pytest.mark.parametrize(
+    "function", [lambda: 1, lambda model: 1, lambda model, *, data: 1, lambda *args: 1, lambda model, *rest: 1]
+)
 def test_an_external_function_must_take_model_and_data_in_front(function: Any) -> None:
     with pytest.raises(TypeError, match="must take the model and the data as its first two positional parameters"):
         ExternalProfilerFunction(function, One)
 
 
-@pytest.mark.parametrize("function", [lambda *args: 1, lambda model, data, **rest: 1, lambda model, *rest: 1])
+@pytest.mark.parametrize("function", [lambda model, data, *rest: 1, lambda model, data, **rest: 1])
 def test_a_variadic_external_function_cannot_be_registered(function: Any) -> None:
     external = ExternalProfilerFunction(function, One)
     assert not external.can_pipe()
