@@ -13,7 +13,7 @@ from ..piping.quantity import format_bytes
 from .limits import Limits
 from .supervisor import Ending
 
-__all__ = ["Reason", "describe_limits", "find_reason"]
+__all__ = ["Cause", "Reason", "describe_limits", "find_reason"]
 
 _SIGNALS = {
     "SIGSEGV": "segmentation fault",
@@ -24,6 +24,19 @@ _SIGNALS = {
 }
 #: How many of the metrics that were being computed are named.
 _NAMED = 4
+
+
+class Cause(NamedTuple):
+    """Why the caller has ended a process, or could not wait for its end.
+
+    Attributes:
+        code: TIMEOUT if the time limit was reached, CHANNEL if the descriptor of the results was closed or written to,
+            LOST if the supervisor itself was killed.
+        detail: For CHANNEL, how that happened.
+    """
+
+    code: FailureCode
+    detail: str = ""
 
 
 class Reason(NamedTuple):
@@ -41,8 +54,7 @@ def find_reason(
     ending: Ending | None,
     limits: Limits,
     *,
-    code: FailureCode | None = None,
-    detail: str = "",
+    cause: Cause | None = None,
     stage: str = "",
     doing: Sequence[str] = (),
     stderr: str = "",
@@ -52,29 +64,28 @@ def find_reason(
     Args:
         ending: How it ended; None if its supervisor could not say.
         limits: Its limits.
-        code: TIMEOUT if the caller's time limit was reached, CHANNEL if the descriptor of the results was closed or
-            written to (``detail`` says how), LOST if the supervisor itself was killed, and None otherwise.
-        detail: See ``code``.
+        cause: Why the caller has ended it; None if the caller has not.
         stage: Its work before it computed anything.
         doing: The metrics that it was computing.
         stderr: Its output on standard error.
     """
     ending = ending or Ending()
     was_refused = limits.memory is not None and _was_refused_memory(stderr)
-    failure, cause = _find_cause(ending, limits, code, detail, was_refused)
+    failure, end = _describe_end(ending, limits, cause, was_refused)
     work = f"computing {list_some(doing, _NAMED)}" if doing else stage or "starting"
     where = _find_location(stderr)
-    clause = f"{cause} while {work}{f', in {where}' if where else ''}"
+    clause = f"{end} while {work}{f', in {where}' if where else ''}"
     return Reason(failure, clause, _quote_last_lines(stderr))
 
 
-def _find_cause(
-    ending: Ending, limits: Limits, code: FailureCode | None, detail: str, was_refused_memory: bool
+def _describe_end(
+    ending: Ending, limits: Limits, cause: Cause | None, was_refused_memory: bool
 ) -> tuple[FailureCode, str]:
-    """Return the cause of a process's end, as a code and in words.
+    """Return why and how a process ended, as a code and in words.
 
-    The cause is a limit of the caller or of the supervisor, a broken channel, or the model itself.
+    The reason is a limit of the caller or of the supervisor, a broken channel, or the model itself.
     """
+    code, detail = (None, "") if cause is None else cause
     if code is FailureCode.TIMEOUT:
         return code, f"the process was ended at its time limit of {limits.timeout:g} s"
     if ending.why == "memory":

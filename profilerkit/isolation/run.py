@@ -18,7 +18,7 @@ from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
 from .limits import Limits
 from .messages import Progress
-from .reasons import Reason, describe_limits, find_reason
+from .reasons import Cause, Reason, describe_limits, find_reason
 from .reports import add_limits, add_process, explain_missing, make_unreached_report
 from .starting import start
 from .supervisor import Ending
@@ -121,8 +121,8 @@ class IsolatedRun:
         self.progress: Progress = Progress(quiet=quiet)
         self.over: bool = False
         self.ending: Ending | None = None
-        #: Why the caller has ended the process, and the details.
-        self._cause: tuple[FailureCode, str] | None = None
+        #: Why the caller has ended the process.
+        self._cause: Cause | None = None
         #: What is done at which time, by `time.monotonic`, unless it has become needless by then.
         self._deadlines: dict[Callable[[], None], float] = {}
         self._process = _ModelProcess()
@@ -251,7 +251,7 @@ class IsolatedRun:
     def _end_for(self, code: FailureCode, detail: str = "") -> None:
         """End the process, and record the cause."""
         if self._cause is None and self.ending is None:
-            self._cause = (code, detail)
+            self._cause = Cause(code, detail)
         self._end(dump=code is FailureCode.TIMEOUT)
 
     def _end(self, dump: bool = False) -> None:
@@ -270,7 +270,7 @@ class IsolatedRun:
         self._read_the_rest()
         self.over = True
         if self.ending is None:
-            self._cause = self._cause or (FailureCode.LOST, "")
+            self._cause = self._cause or Cause(FailureCode.LOST)
             started = self._started
             processes.end_tree(lambda: processes.find_marked(started.marker, self.pid, started.their_channel))
         self._started.close()
@@ -287,7 +287,7 @@ class IsolatedRun:
         try:
             self.progress.read_report()
         except ChannelError as error:
-            self._cause = (self._cause[0] if self._cause else FailureCode.CHANNEL, str(error))
+            self._cause = self._cause or Cause(FailureCode.CHANNEL, str(error))
 
     # The result -------------------------------------------------------------------------------------------------
 
@@ -327,12 +327,10 @@ class IsolatedRun:
 
     def _find_reason(self) -> Reason:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
-        code, detail = self._cause or (None, "")
         return find_reason(
             self.ending,
             self.limits,
-            code=code,
-            detail=detail,
+            cause=self._cause,
             stage=self.progress.stage,
             doing=self.progress.doing,
             stderr=stderr,
