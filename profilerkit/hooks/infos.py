@@ -36,7 +36,8 @@ __all__ = [
     "make_refusal",
 ]
 
-#: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
+#: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``;
+#: with all options if it takes ``**options``.
 Renderer: TypeAlias = "Callable[..., Any]"
 
 
