@@ -11,11 +11,11 @@ from typing import Any
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.time_grids import machine_facts
+from profilerkit.render.values import find_peak_sign
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
-from profilerkit.trace.bounds import Sign
 from profilerkit.trace.records import MemoryTimeline
 
 from .columns import make_plain
@@ -71,10 +71,8 @@ def _describe_memory(report: Report, memory: MemoryTimeline) -> MemoryData | Non
     """Return the bytes that are alive after each operator; None if they are not known."""
     if not memory.live_bytes:
         return None
-    sizes = [record for record in report.statuses.values() if record.base_unit == "B"]
-    metric = next((record for record in sizes if record.value == memory.peak_bytes()), None)
     return {
-        "sign": (Sign.LOWER if memory.missing else Sign.EXACT) if metric is None else metric.sign,
+        "sign": find_peak_sign(report),
         "weights": memory.weight_bytes,
         "input": memory.input_bytes,
         "live": pack(list(memory.live_bytes)),

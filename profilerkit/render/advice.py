@@ -9,7 +9,7 @@ from ..results.report import Report
 from ..trace.records import MemoryTimeline
 from .block_names import append_name
 from .part_contents import Part
-from .values import Column, share_text
+from .values import Column, find_peak_record, share_text
 
 __all__ = ["list_advice"]
 
@@ -93,11 +93,10 @@ def _describe_peak(report: Report) -> Iterator[str]:
     memory, operators = report.memory, report.operators
     if memory is None or operators is None or memory.peak_index is None:
         return
-    peak = memory.peak_bytes()
-    sizes = [record for record in report.statuses.values() if record.base_unit == "B" and not record.sign]
-    name = next((record.friendly_name for record in sizes if record.value == peak), "")
-    if not name or memory.missing:
+    peak, record = memory.peak_bytes(), find_peak_record(report)
+    if record is None or record.value != peak or record.sign or memory.missing:
         return
+    name = record.friendly_name
     share = memory.weight_bytes / peak
     weights = f"weights are {share_text(share)} of it"
     if share >= _NEARLY_ALL:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES, Scale, scale_value
 from ..piping.titles import split_words
-from ..results.report import StatusRecord
+from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds, Sign
 from ..trace.columns import read_bounds
@@ -18,6 +18,8 @@ __all__ = [
     "KINDS",
     "Column",
     "choose_mark",
+    "find_peak_record",
+    "find_peak_sign",
     "share_text",
     "split_value",
     "write_achieved",
@@ -195,3 +197,19 @@ def write_achieved(row: Mapping[str, Any]) -> str:
     """Return the FLOP/s that a layer achieves, with the sign of its FLOPs; nothing if they are not known."""
     rate = row.get("achieved_flops_per_second")
     return "" if rate is None else f"{write_row_value(row, 'flops')[0]}{Column.of('flops_per_second').show(rate)}"
+
+
+def find_peak_record(report: Report) -> StatusRecord | None:
+    """Return the metric whose value is the most bytes alive at once, with the weights or without; None without one."""
+    memory = report.memory
+    peaks = () if memory is None else (memory.peak_bytes(), memory.peak_bytes(include_weights=False))
+    sizes = [record for record in report.statuses.values() if record.base_unit == "B"]
+    return next((record for peak in peaks for record in sizes if record.value == peak), None)
+
+
+def find_peak_sign(report: Report) -> Sign:
+    """Return the sign before the most bytes alive at once: that of its metric, or of the bytes without a size."""
+    record = find_peak_record(report)
+    if record is not None:
+        return record.sign
+    return Sign.LOWER if report.memory is not None and report.memory.missing else Sign.EXACT

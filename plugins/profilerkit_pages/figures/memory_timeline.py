@@ -7,6 +7,8 @@ from typing import Any
 
 from profilerkit.arguments.checks import FLAG
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.render.notes import explain_incomplete
+from profilerkit.render.values import find_peak_record, find_peak_sign
 from profilerkit.results.report import Report
 from profilerkit.trace.records import MemoryTimeline
 
@@ -58,9 +60,12 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
     axes[-1].set_xlabel("Operators, in the order in which they run")
     axes[0].set_ylabel(title_axis("Bytes alive", unit))
     legend_above(axes[0])
-    missing = f"A lower bound; not counted: {', '.join(memory.missing)}." if memory.missing else ""
+    record = find_peak_record(report)
+    bounds = list(explain_incomplete([record] if record is not None else []))
+    if memory.missing and not bounds:
+        bounds = [f"A lower bound; not counted: {', '.join(memory.missing)}."]
     cut = "The axis is broken: most of the weights, which are alive throughout, is left out." if len(axes) > 1 else ""
-    return finish(figure, [report], "memory", [memory.note, cut, missing])
+    return finish(figure, [report], "memory", [memory.note, cut, *bounds])
 
 
 def _make_axes(figure: Any, weights: float, peak: float, broken: bool | None) -> Sequence[Any]:
@@ -113,7 +118,7 @@ def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, fac
         alignment = "right"
     axis.plot([at], [peak / factor], "v", color="black", markersize=6, clip_on=False)
     axis.annotate(
-        plain(f"peak {scale_value(peak, 'B', Scale.IEC)}: {what}", 90),
+        plain(f"peak {find_peak_sign(report)}{scale_value(peak, 'B', Scale.IEC)}: {what}", 90),
         (at, peak / factor),
         xytext=(0, 9),
         textcoords="offset points",

@@ -8,7 +8,8 @@ from drawn_figures import LAYERS, REPORT, record, texts
 
 from profilerkit import ArgumentError, Comparison, Completeness, Report, Scale
 from profilerkit.testing import FakeBackend
-from profilerkit.trace.records import LayerTable
+from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit_pages.figures import Ceilings, draw, icicle, kinds
 
 pytest.importorskip("matplotlib")
@@ -83,3 +84,13 @@ def test_ceilings_of_this_cpu_are_not_measured_for_a_model_whose_weights_were_el
 def test_every_name_of_the_cpu_is_one(device: str) -> None:
     report = replace(REPORT, environment={"device": device}, arguments={"device": device})
     assert Ceilings.measure(report, max_seconds=0.001, backend=FakeBackend()).flops_per_second > 0
+
+
+def test_the_peak_of_the_memory_has_the_sign_of_its_metric() -> None:
+    """64 bytes of weights and 100 of activations are the most that two branches can need."""
+    peak = record("footprint", 164, "B", Scale.IEC, missing=("a branch",))
+    partial = replace(peak, completeness=Completeness.PARTIAL, bounds=Bounds(1, 164))
+    memory = MemoryTimeline(64, 10, (100, 20))
+    said = texts(draw(replace(REPORT, memory=memory, statuses={"footprint": partial}), "memory_timeline"))
+    assert any("peak ≤ 164 B" in text for text in said)
+    assert any("Footprint is an upper bound: a branch" in text for text in said)
