@@ -6,7 +6,7 @@ The findings of a broken budget name these layers, so that a reader knows where 
 from __future__ import annotations
 
 from profilerkit.piping.quantity import Scale, format_number, scale_value
-from profilerkit.render.values import Column, write_row_value
+from profilerkit.render.values import Column, find_peak_sign, write_row_value
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, find_difference, require_layers
 from profilerkit.trace.records import LayerTable
@@ -117,7 +117,7 @@ def _describe_peak(report: Report) -> tuple[str, ...]:
     if memory is None or operators is None or memory.peak_index is None:
         return ()
     peak = operators[memory.peak_index]
-    most = scale_value(memory.live_bytes[memory.peak_index], "B", Scale.IEC)
+    most = f"{find_peak_sign(report)}{scale_value(memory.live_bytes[memory.peak_index], 'B', Scale.IEC)}"
     weights = scale_value(memory.weight_bytes, "B", Scale.IEC)
     where = f"{peak['layer'] or '(model)'}: most is alive after {peak['operator']}, {most} of activations and inputs"
     return (where, f"weights: {weights}")

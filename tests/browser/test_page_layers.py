@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browsing import Open, browser, column, visit
-from page_reports import many, pair, small, with_bounds
+from page_reports import SMALL, many, pair, small, with_bounds
 from playwright.sync_api import Page
 
 from profilerkit import Comparison
@@ -248,3 +248,11 @@ def test_a_vision_transformer(visit: Open) -> None:
     assert page.locator("#memory .peak-name").count() == 1
     page.locator("#layers").get_by_role("searchbox").fill("encoder.11")
     assert len(column(page, "path")) > 5
+
+
+def test_a_difference_to_a_bound_has_no_colour(visit: Open) -> None:
+    """`block.first` has 100 to 200 MACs, of which 128 are counted, and 64 in the other model."""
+    slim = [(path, kind, params, macs // 2 if path == "block.first" else macs) for path, kind, params, macs in SMALL]
+    page = visit(Comparison(with_bounds(), (small("Student", layers=slim),)))
+    assert "~ -64" in page.locator("#sides").inner_text()
+    assert page.locator("#sides td.less").count() == 0

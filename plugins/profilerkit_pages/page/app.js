@@ -10,7 +10,7 @@ function part(key, isThere, make) {
 
 function showReport(place) {
   const report = data.reports[place];
-  const { operators, memory } = report;
+  const { operators, memory, roofline } = report;
   const layers = new Rows(report.layers);
   const about = { name: report.name, backend: report.backend, metrics: report.metrics };
   const heading = document.querySelector("#which h2");
@@ -19,37 +19,26 @@ function showReport(place) {
   chosen.pathOf = (row) => layers.label(row);
   views = [];
   part("tables", report.tables.length, (body, tools) => new Tables(body, tools, report, layers));
-  part("map", layers.sizes.length, (body, tools) => {
-    const map = new ModelMap(body, tools, layers);
-    if (layers.tree.roots.length > 1) {
-      body.prepend(nothing(
-        `The picture has the first of ${counted(layers.tree.roots.length, "outermost layer")}; the table has all.`,
-      ));
-    }
-    return map;
-  });
+  part("map", layers.sizes.length, (body, tools) => makeMap(body, tools, layers));
   part("timeline", report.timeline, (body) => new Timeline(body, report.timeline, layers));
-  part(
-    "graph",
-    operators?.reads && layers.tree.count,
-    (body, tools) => new Graph(body, tools, operators, layers, report.inputs),
-  );
-  part(
-    "layers",
-    layers.tree.count,
-    (body, tools) => new Table(body, tools, layers, {
-      title: "Layers",
-      tools: (table) => [downloads(about, table)],
-      layerOf: (row) => row,
-    }),
-  );
+  const isGraph = operators?.reads && layers.tree.count;
+  part("graph", isGraph, (body, tools) => new Graph(body, tools, operators, layers, report.inputs));
+  const ofTable = { title: "Layers", tools: (table) => [downloads(about, table)], layerOf: (row) => row };
+  part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, ofTable));
   if (layers.tree.count) views.push(new LayerFacts(layers));
   part("memory", memory, (body, tools) => new MemoryChart(body, tools, memory, operators, layers));
-  part(
-    "roofline",
-    report.roofline.seconds.some((seconds) => asNumber(seconds) > 0),
-    (body) => new Roofline(body, report.roofline, layers),
-  );
+  const isTimed = roofline.seconds.some((seconds) => asNumber(seconds) > 0);
+  part("roofline", isTimed, (body) => new Roofline(body, roofline, layers));
+}
+
+/** The map of a model; it has one outermost layer, and says so where there are several. */
+function makeMap(body, tools, layers) {
+  const map = new ModelMap(body, tools, layers);
+  const roots = layers.tree.roots.length;
+  if (roots > 1) {
+    body.prepend(nothing(`The picture has the first of ${counted(roots, "outermost layer")}; the table has all.`));
+  }
+  return map;
 }
 
 /** Which of the models is looked at by itself. */

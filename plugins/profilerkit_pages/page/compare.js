@@ -37,10 +37,9 @@ class Sides {
 
   /** How many layers there are of each kind of change. */
   counts() {
-    const met = CHANGES.map(
-      (change) => [change, this.changes.filter((one) => one === change).length],
-    ).filter(([, number]) => number);
-    const counts = met.map(([change, number]) => `${grouped(number)} ${change}`).join(", ");
+    const count = (change) => this.changes.filter((one) => one === change).length;
+    const met = CHANGES.filter((change) => this.changes.includes(change));
+    const counts = met.map((change) => `${grouped(count(change))} ${change}`).join(", ");
     return `${counts} of ${counted(this.changes.length, "layer")} in both models together.`;
   }
 
@@ -51,7 +50,10 @@ class Sides {
     const places = this.pair.reports.map((report) => el("div", { class: "side" }, el("h3", {}, report.name), el("div")));
     this.place.replaceChildren(el("p", { class: "lead" }, lead), el("div", { class: "two" }, ...places));
     this.tools.replaceChildren();
-    if (!first) return this.place.append(nothing("No size of layers is known of both models."));
+    if (!first) {
+      this.place.append(nothing("No size of layers is known of both models."));
+      return;
+    }
     const colours = coloursOf(...both);
     const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, {
       isLinked: false,
@@ -59,12 +61,8 @@ class Sides {
       column: layers.column(first.key),
       colours,
     }));
-    return this.tools.append(sizeChoice(
-      "Sized by",
-      sizes,
-      first,
-      ({ key }) => maps.forEach((map) => map.set({ column: map.layers.column(key) })),
-    ));
+    const sizeBy = ({ key }) => maps.forEach((map) => map.set({ column: map.layers.column(key) }));
+    this.tools.append(sizeChoice("Sized by", sizes, first, sizeBy));
   }
 
   table(lead) {
@@ -99,9 +97,9 @@ class Sides {
     table.scroller.before(el("p", { class: "lead" }, lead));
   }
 
-  /** A difference has a colour; less is better: parameters, work and time are costs. */
+  /** A difference that is known has a colour; less is better: parameters, work and time are costs. */
   cell(column, row) {
-    if (column.suffix !== "_difference" || !column.values[row]) return null;
+    if (column.suffix !== "_difference" || !column.values[row] || column.signed?.[row]) return null;
     return [shown(column, row), column.values[row] < 0 ? "less" : "more"];
   }
 }
