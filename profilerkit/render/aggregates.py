@@ -8,9 +8,11 @@ from ..foreign_text import visible
 from ..results.comparison import Comparison
 from ..results.report import Report
 from ..times.operator_totals import operator_totals
+from ..trace.columns import WORK
 from ..trace.table import Table
 from .console import grid_text
 from .grids import list_records
+from .notes import explain_incomplete
 from .table_grids import ROWS, table_grid
 
 __all__ = ["by_depth", "by_operator"]
@@ -40,6 +42,7 @@ def by_operator(result: Report | Comparison, top: int | None = None) -> str:
     """Return the operators summed by name, the slowest first, like the averages of torch.profiler.
 
     The operators are from the metric ``operator_table``; in a report without it, from the trace, with counts alone.
+    Why these counts are bounds is said below them: which of several branches runs is not known of a single operator.
     """
     return "\n\n".join(text for report in result.reports for text in _draw_operators(report, top or ROWS)) + "\n"
 
@@ -51,3 +54,5 @@ def _draw_operators(report: Report, top: int) -> Iterator[str]:
         yield visible(f"{report.name}: no operators, the model was not traced")
     for table in tables:
         yield grid_text(table_grid(f"{report.name}, by operator", operator_totals(table), top))
+    counts = [report.statuses[name] for name in WORK if name in report.statuses]
+    yield from (visible(f"{report.name}: {note}") for note in explain_incomplete(counts))

@@ -25,6 +25,7 @@ from profilerkit.render.layer_time_grids import layer_time_grid
 from profilerkit.results.saving import parse
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
 
 GOLDEN = Path(__file__).parent / "golden"
 #: The forms that are text and say all that a report says; a browser test of its own looks at pages.
@@ -305,3 +306,12 @@ def test_csv_has_no_enhancement_of_a_bound() -> None:
         enhancements = {row["metric"]: row["enhancement"] for row in rows}
         assert enhancements["macs"] == ""
         assert float(enhancements["total_params"]) == both.enhancement("total_params")
+
+
+def test_operators_that_are_bounds_are_said_to_be() -> None:
+    """192 MACs are counted of an operator whose branch may not run."""
+    partial = replace(TEACHER.status("macs"), completeness=Completeness.PARTIAL, missing=("a branch",))
+    operators = Table([{"operator": "mm", "layer": "first", "macs": 192, "flops": 384}])
+    bound = replace(TEACHER, operators=operators, statuses={"macs": partial})
+    assert "Teacher: Macs is a lower bound; not counted: a branch" in render(bound, "operators")
+    assert "lower bound" not in render(replace(TEACHER, operators=operators), "operators")
