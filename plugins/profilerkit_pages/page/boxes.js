@@ -206,6 +206,11 @@ class GraphBoxes {
     if (box.isOpen) box.inner = this.level(row, box.ops);
   }
 
+  /** Size boxes by a column of the layers from now on. */
+  sizeBy(column) {
+    this.column = column;
+  }
+
   /** Give a box the value of its layers, and their share of the whole. */
   size(box, rows) {
     const { column } = this;

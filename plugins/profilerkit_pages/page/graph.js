@@ -10,7 +10,7 @@ class Graph {
     this.layers = layers;
     this.model = new GraphBoxes(operators, layers, inputs);
     tools.replaceChildren(
-      sizeChoice("Colored by", layers.sizes, this.model.column, (size) => this.change(() => (this.model.column = size))),
+      sizeChoice("Colored by", layers.sizes, this.model.column, (size) => this.change(() => this.model.sizeBy(size))),
       el("button", { type: "button", onclick: () => this.change(() => this.model.openAll()) }, "Open all"),
       el("button", { type: "button", onclick: () => this.change(() => this.model.closeAll()) }, "Close all"),
       tick("Fit", false, (isWhole) => this.scroller.classList.toggle("fit", isWhole)),
@@ -22,10 +22,7 @@ class Graph {
       onpointermove: (event) => this.hover(event),
       onpointerleave: () => tip.hide(),
     });
-    place.replaceChildren(
-      el("p", { class: "lead" }, WHAT_BOXES_READ),
-      this.scroller,
-    );
+    place.replaceChildren(el("p", { class: "lead" }, WHAT_BOXES_READ), this.scroller);
     redrawn(this.scroller, () => this.draw());
     this.scroller.scrollLeft = 10 + this.boxes[0].x - this.scroller.clientWidth / 2; // of a wide graph the inputs are in view
   }
@@ -51,21 +48,7 @@ class Graph {
       role: "group",
       "aria-label": "Graph of the model",
     });
-    const head = svg(
-      "marker",
-      {
-        id: "arrow",
-        viewBox: "0 0 8 8",
-        refX: 7,
-        refY: 4,
-        markerWidth: 8,
-        markerHeight: 8,
-        orient: "auto",
-        markerUnits: "userSpaceOnUse",
-      },
-      svg("path", { d: "M0,0L8,4L0,8Z" }),
-    );
-    root.append(svg("defs", {}, head));
+    root.append(svg("defs", {}, arrowHead()));
     this.put(root, level, 10, 10, most);
     root.dataset.boxes = this.boxes.length;
     this.scroller.replaceChildren(root);
@@ -189,4 +172,11 @@ function pathOf(points, left, top) {
     const middle = (at[place - 1][1] + y) / 2;
     return at[place - 1][0] === x ? `${path}V${y}` : `${path}C${at[place - 1][0]},${middle} ${x},${middle} ${x},${y}`;
   }, "");
+}
+
+/** The head of an arrow, which lines name by its id. */
+function arrowHead() {
+  const size = { viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8 };
+  const head = svg("path", { d: "M0,0L8,4L0,8Z" });
+  return svg("marker", { id: "arrow", ...size, orient: "auto", markerUnits: "userSpaceOnUse" }, head);
 }
