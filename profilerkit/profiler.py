@@ -29,7 +29,7 @@ from .piping.status import Metric, StatusKey
 from .process.progress import track
 from .process.restoring import whole_call
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
-from .render.display import log
+from .render import log_result
 from .times.layer_times import LayerTimer
 from .times.steps import StepRecorder, WatchedSteps
 from .times.watching import Watch
@@ -305,7 +305,7 @@ class Profiler:
             pair, KeyRequest(None, arguments, strict), recompute=FLAG("recompute", recompute)
         )
         if level is not None:
-            log(comparison, level, short_print)
+            log_result(comparison, level, short_print)
         return comparison
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
@@ -315,7 +315,7 @@ class Profiler:
         level = LEVEL("print_mode", print_mode)
         reference = None if other is None else _OTHER("other", other)._report()
         result = self._report() if reference is None else Comparison(reference, (self._report(),))
-        log(result, level, FLAG("short_print", short_print))
+        log_result(result, level, FLAG("short_print", short_print))
 
     def layer_times(self, model: Any = None) -> LayerTimer:
         """Return a context manager that times the layers of the model, or of another model, while its block runs.

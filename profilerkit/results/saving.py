@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -20,18 +19,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..arguments.checks import PATH
-from ..error_text import shown
 from ..errors import ReportFileError
-from ..piping.outcome import Completeness
 from ..process.collector import collector_paused
 from ..process.files import write_text
-from ..trace.bounds import Bounds, Sign
-from ..trace.records import MemoryTimeline
-from ..trace.table import Table
-from .checked_tables import require_layers, require_once, require_operator_times, require_operators
 from .comparison import Comparison
-from .json_values import convert, from_plain, to_plain, write_fields
-from .report import Report, StatusRecord
+from .plain_reports import read_report, write_report
+from .report import Report
 from .result import Result
 
 __all__ = [
@@ -39,13 +32,11 @@ __all__ = [
     "load",
     "load_as",
     "parse",
-    "read_report",
     "require_sealed",
     "reseal",
     "save",
     "to_dict",
     "to_json",
-    "write_report",
 ]
 
 #: The formats of files, and the schema that is written.
@@ -127,6 +118,16 @@ def _shorten(error: Exception) -> str:
     return message if len(message) <= 500 else f"{message[:497]}..."
 
 
+def _read_result(kind: str, body: dict[str, Any]) -> Report | Comparison:
+    if kind == _REPORT:
+        return read_report(body)
+    reports = body.get("reports")
+    if set(body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
+        raise ValueError("reports: a comparison holds two reports or more, and nothing else")
+    first, *rest = (read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
+    return Comparison(first, tuple(rest))
+
+
 # The seal -------------------------------------------------------------------------------------------------------------
 
 
@@ -183,125 +184,3 @@ def _read_kind(content: Any) -> str:
     if schema != _SCHEMA or type(schema) is not int:
         raise ValueError(f"schema is {schema!r}, which there never was in a {kind}")
     return str(kind)
-
-
-# The report in it -----------------------------------------------------------------------------------------------------
-
-
-def _read_result(kind: str, body: dict[str, Any]) -> Report | Comparison:
-    if kind == _REPORT:
-        return read_report(body)
-    reports = body.get("reports")
-    if set(body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
-        raise ValueError("reports: a comparison holds two reports or more, and nothing else")
-    first, *rest = (read_report(one, f"reports[{index}].") for index, one in enumerate(reports))
-    return Comparison(first, tuple(rest))
-
-
-def write_report(report: Report) -> dict[str, Any]:
-    """Return a report as values that JSON can hold: its fields, the records of its metrics as a list."""
-    return write_fields(
-        report,
-        statuses=[_write_record(record) for record in report.statuses.values()],
-        data={key: to_plain(value) for key, value in report.data.items()},
-        memory=None if report.memory is None else write_fields(report.memory),
-        layers=to_plain(report.layers),
-        operators=to_plain(report.operators),
-    )
-
-
-def _write_record(record: StatusRecord) -> dict[str, Any]:
-    """Return the fields of a record, with the two ends of any number in place of the bounds of a partial one.
-
-    A mapping, a table or a measurement has no ends to write: without these fields it is a lower bound.
-    """
-    ends = record.ends or Bounds()
-    written = write_fields(record, value=to_plain(record.value))
-    del written["bounds"]
-    if record.sign is Sign.LOWER and record.ends is None:
-        return written
-    return {**written, "low": to_plain(ends.low), "high": to_plain(ends.high)}
-
-
-def read_report(body: Any, where: str = "") -> Report:
-    """Return the report that `write_report` wrote; raises `ValueError` with the field, behind ``where``, for others."""
-    fields = convert(body, dict[str, Any], where.removesuffix("."))
-    statuses = convert(fields.get("statuses"), list[dict[str, Any]], f"{where}statuses")
-    records = [_read_record(status, f"{where}statuses[{index}]") for index, status in enumerate(statuses)]
-    require_once((record.key for record in records), f"{where}statuses", "key")
-    data = convert(fields.get("data"), dict[str, Any], f"{where}data")
-    parts = {
-        "statuses": {record.key: record for record in records},
-        "data": {key: from_plain(value, f"{where}data.{key}") for key, value in data.items()},
-        "layers": from_plain(fields.get("layers"), f"{where}layers"),
-        "operators": from_plain(fields.get("operators"), f"{where}operators"),
-        "memory": _read_timeline(fields.get("memory"), f"{where}memory"),
-    }
-    report = convert({**fields, **parts}, Report, where.removesuffix("."))
-    _require_whole(report, where)
-    return report
-
-
-def _require_whole(report: Report, where: str) -> None:
-    """Raise `ValueError`, naming the field, if a part of a report lacks something or does not fit another."""
-    for index, record in enumerate(report.statuses.values()):
-        if isinstance(record.value, Table):
-            require_operator_times(record.value, f"{where}statuses[{index}].value")
-    if report.layers is not None:
-        require_layers(report.layers, f"{where}layers")
-    if report.operators is not None:
-        require_operators(report.operators, f"{where}operators")
-    if report.memory is not None and report.operators is not None:
-        actual, expected = len(report.memory.live_bytes), len(report.operators)
-        if actual != expected:
-            raise ValueError(f"{where}memory.live_bytes has {actual} values for {expected} operators")
-
-
-def _read_timeline(plain: Any, where: str) -> MemoryTimeline | None:
-    if plain is None:
-        return None
-    memory = convert(plain, MemoryTimeline, where)
-    counts: dict[str, Iterable[int]] = {
-        "weight_bytes": [memory.weight_bytes],
-        "input_bytes": [memory.input_bytes],
-        "live_bytes": memory.live_bytes,
-        "unsized": memory.unsized.values(),
-        "parts": memory.parts.values(),
-        "left_bytes": [memory.left_bytes or 0],
-    }
-    for name, numbers in counts.items():
-        if min(numbers, default=0) < 0:
-            raise ValueError(f"{where}.{name} has {min(numbers)}, no number from 0")
-    return memory
-
-
-def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:
-    """Return the record of a metric; raises `ValueError` if its value does not fit its completeness or its bounds."""
-    low, high = (_read_end(plain, name, where) for name in ("low", "high"))
-    fields = {name: value for name, value in plain.items() if name not in ("low", "high")}
-    record = convert({**fields, "value": from_plain(plain.get("value"), f"{where}.value")}, StatusRecord, where)
-    needs_value = record.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
-    has_value = record.value is not None
-    if has_value != needs_value:
-        raise ValueError(f"{where}.value is {record.value!r:.60} where completeness is {record.completeness.value}")
-    if not record.is_applicable and record.completeness is not Completeness.UNAVAILABLE:
-        raise ValueError(f"{where}.is_applicable is false where completeness is {record.completeness.value}")
-    is_bounded = record.completeness is Completeness.PARTIAL and "low" in plain
-    return replace(record, bounds=_join_ends(record.value, low, high, where)) if is_bounded else record
-
-
-def _read_end(plain: Mapping[str, Any], name: str, where: str) -> float | None:
-    end = from_plain(plain.get(name), f"{where}.{name}")
-    if end is not None and type(end) not in (int, float):
-        raise ValueError(f"{where}.{name} is {shown(end)}, no number")
-    number: float | None = end
-    return number
-
-
-def _join_ends(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
-    """Return the two ends of a partial value; None for a plain lower bound."""
-    if low is not None and low == value and high is None:
-        return None
-    if (low is not None and low > value) or (high is not None and high < value):
-        raise ValueError(f"{where} has the value {shown(value)}, which is not between low and high")
-    return Bounds(low, high)
