@@ -30,7 +30,7 @@ SAID = "the tensorflow backend raised KeyError: 'planted', at line 1 of profiler
 
 
 def test_a_mistake_in_the_walk_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "trace.program_trace", "layer_records")
+    plant(monkeypatch, "trace.program_trace", "record_program_layers")
     report = profile(model(), X, metrics=["macs", "execution_time"], max_seconds=0.05)
     assert report.status("macs").missing[0].startswith(SAID.format(place="trace.program_trace"))
     assert report["execution_time"].median > 0
