@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import partial
 from opcode import opmap
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -62,8 +62,6 @@ class Surroundings:
         self.names: list[frozenset[str]] = []
         #: The visited objects by their ids; kept alive so that no other object gets the same id.
         self._visited: dict[int, Any] = {}
-        #: The functions that noted functions name, to be noted next.
-        self._called: list[Any] = []
         #: How far containers were followed, as `list_reachable` notes it.
         self._reached: dict[int, int] = {}
         #: By the id of a namespace; None for one that is not noted.
@@ -108,12 +106,12 @@ class Surroundings:
         )
 
     def _note_functions(self, functions: Iterable[Any]) -> None:
-        """Note the holders that functions can reach, and the functions that they name in turn."""
+        """Note the holders that functions can reach, and then those of the functions that they name."""
         for _ in range(_CALLS):
-            self._called = []
+            named: list[Any] = []
             for function in functions:
-                self._note_function(self._unwrap(function))
-            functions = self._called
+                named += self._note_function(self._unwrap(function))
+            functions = named
 
     def _unwrap(self, function: Any) -> Any:
         """Return the function inside a method, a partial function or a cached function."""
@@ -125,48 +123,45 @@ class Surroundings:
             self.holders.append(FunctionCache(function))
         return getattr(function, "__wrapped__", None)
 
-    def _note_function(self, function: Any) -> None:
-        """Note the holders that a function of Python's can reach."""
+    def _note_function(self, function: Any) -> list[Any]:
+        """Note the holders that a function of Python's can reach; return the functions that it names."""
         if type(function) is not FunctionType or not self._is_new(function):
-            return
+            return []
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         if defaults:
             self._note_contents(defaults, function.__qualname__)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            self._note_cell(cell, f"{name} of {function.__qualname__}")
         names = _read_names(function.__code__)
-        self._note_globals(function.__globals__, names)
-        self._called += self._take_methods(names.used)
+        functions = self._take_methods(names.used)
+        for name, value in (*self._note_cells(function), *self._note_globals(function.__globals__, names)):
+            if isinstance(value, _FUNCTIONS):
+                functions.append(value)
+            else:
+                self._note_contents([value], name)
+        return functions
 
     def _take_methods(self, names: AbstractSet[str]) -> list[Any]:
         """Return the methods with these names that were not taken before."""
         return [method for name in self._methods.keys() & names for method in self._methods.pop(name)]
 
-    def _note_cell(self, cell: CellType, name: str) -> None:
-        """Note the content of a cell of a closure."""
-        if not self._is_new(cell):
-            return
-        content = read_cell(cell)
-        self.holders.append(Cell(cell, name, content))
-        if isinstance(content, _FUNCTIONS):
-            self._called.append(content)
-        else:
-            self._note_contents([content], name)
+    def _note_cells(self, function: FunctionType) -> Iterator[tuple[str, Any]]:
+        """Note the cells of a function's closure; yield their names and contents."""
+        for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if self._is_new(cell):
+                name, content = f"{variable} of {function.__qualname__}", read_cell(cell)
+                self.holders.append(Cell(cell, name, content))
+                yield name, content
 
-    def _note_globals(self, variables: dict[str, Any], names: _CodeNames) -> None:
-        """Note the globals that a function's code names."""
+    def _note_globals(self, variables: dict[str, Any], names: _CodeNames) -> Iterator[tuple[str, Any]]:
+        """Note the globals that a function's code names; yield names and values of those that may lead further."""
         namespace = self._find_namespace(variables)
         if namespace is None:
             return
         self.names.append(names.used)
         for name in names.used if names.assigns_globals else variables.keys() & names.used:
-            if name in namespace.before:
-                continue
-            value = namespace.note(name)
-            if type(value) in _FUNCTIONS:
-                self._called.append(value)
-            elif _may_hold(value, namespace.name):
-                self._note_contents([value], f"{namespace.name}.{name}")
+            if name not in namespace.before:
+                value = namespace.note(name)
+                if type(value) in _FUNCTIONS or _may_hold(value, namespace.name):
+                    yield f"{namespace.name}.{name}", value
 
     def _find_namespace(self, variables: dict[str, Any]) -> Namespace | None:
         """Return the holder for the globals of a module; None for a module whose globals are not noted."""
