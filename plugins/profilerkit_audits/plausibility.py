@@ -65,7 +65,7 @@ def _find_possible_zeros(report: Report) -> tuple[str, ...]:
         return ()
     if report.get("total_params") == 0:
         return WORK
-    families = {find_family(layer["type"]).name for layer in report.layers or () if layer["own_params"]}
+    families = {find_family(layer["type"]).name for layer in report.layers or () if layer.get("own_params")}
     if families == {"embedding"}:
         return WORK
     return ("macs",) if families and all(family.endswith(_WITHOUT_PRODUCTS) for family in families) else ()
