@@ -26,7 +26,7 @@ LOW_PRECISION = 16
 ACCELERATOR_FLOPS = 5e16
 
 #: How the families of layers end that have parameters and no products.
-_WITHOUT_PRODUCTS = ("norm", "normalization", "prelu", "embedding")
+_WITHOUT_PRODUCTS = ("norm", "normalization", "prelu", "embedding", "embeddingbag")
 
 
 def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
