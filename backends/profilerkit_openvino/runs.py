@@ -13,7 +13,7 @@ import numpy as np
 from profilerkit import Device, DeviceNotAvailableError, ModelInputs, Run
 from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.numpy_data import bind_inputs, number_names
+from profilerkit.backend_kit.numpy_data import bind_inputs
 
 from .runtime import openvino
 from .tracing import declare
@@ -68,7 +68,7 @@ def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any
     bound = bind_inputs(declare(model), inputs)
     wrapped = [_wrap(array, declared) for array, declared in zip(bound.values(), model.inputs, strict=True)]
     feeds = dict(enumerate(wrapped))
-    names = number_names(map(_name, model.outputs))
+    names = [_name(output) for output in model.outputs]
 
     def call() -> Any:
         try:
