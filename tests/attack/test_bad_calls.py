@@ -93,6 +93,7 @@ def arguments_of_functions() -> dict[str, Any]:
         "batch_size": 2,
         "batch_sizes": (1, 2),
         "backward": True,
+        "cache_bytes": 0,
         "check_outputs": False,
         "device": "cpu",
         "ignore": (),
