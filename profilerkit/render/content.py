@@ -109,6 +109,8 @@ def _list_comparison_parts(comparison: Comparison, selection: Selection, silent:
         yield from _list_details(reports, [_find_first_record(key, reports) for key in comparison])
     if selection.has_layers:
         yield from _list_compared_layers(comparison, selection)
+    if any(list_records(report, Table) for report in reports):
+        yield Notes(("Tables are shown of one model: comparison.reports[0].to_text(details=True).",))
 
 
 def _list_compared_layers(comparison: Comparison, selection: Selection) -> Iterator[Grid]:

@@ -315,3 +315,14 @@ def test_operators_that_are_bounds_are_said_to_be() -> None:
     bound = replace(TEACHER, operators=operators, statuses={"macs": partial})
     assert "Teacher: Macs is a lower bound; not counted: a branch" in render(bound, "operators")
     assert "lower bound" not in render(replace(TEACHER, operators=operators), "operators")
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_a_comparison_says_where_tables_of_metrics_are(details: bool) -> None:
+    """They are not shown side by side."""
+    timed = replace(TEACHER, statuses={"kernels": record("kernels", Table([{"kernel": "mm"}]), "1 kernel")})
+    both = Comparison(timed, (replace(timed, name="Other"),))
+    note = "Tables are shown of one model: comparison.reports[0].to_text(details=True)."
+    assert note in render(both, "summary", details=details)
+    assert note not in render(Comparison(TEACHER, (STUDENT,)), "summary", details=details)
+    assert "mm" in both.reports[0].to_text(details=True)
