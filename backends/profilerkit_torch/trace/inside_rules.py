@@ -391,72 +391,51 @@ def _count_in_index(indexing: Operation) -> int:
     return int(indexing.result.numel() // max(1, rest) * converted * _INT64_BYTES)
 
 
-#: The rule of each operator.
-_RULES: dict[str, Callable[[Operation], int]] = {
-    "linear.default": _count_in_linear,
-    "scaled_dot_product_attention.default": _count_in_attention,
-    "_scaled_dot_product_efficient_attention_backward.default": _count_in_attention_gradient,
-    "softmax.int": _count_in_softmax,
-    "log_softmax.int": _count_in_softmax,
-    "_safe_softmax.default": _count_in_safe_softmax,
-    "_softmax.default": _count_copy_without_gaps,
-    "_log_softmax.default": _count_copy_without_gaps,
-    "_softmax_backward_data.default": _count_in_softmax_gradient,
-    "huber_loss.default": _count_in_loss,
-    "mse_loss.default": _count_in_loss,
-    "smooth_l1_loss.default": _count_in_loss,
-    "binary_cross_entropy_with_logits.default": _count_in_loss_of_logits,
-    "soft_margin_loss_backward.default": _count_in_margin_gradient,
-    "layer_norm.default": _count_in_layer_norm,
-    "group_norm.default": _count_in_group_norm,
-    "batch_norm.default": _count_in_batch_norm,
-    "native_batch_norm.default": _count_in_native_batch_norm,
-    "rms_norm.default": _count_in_rms_norm,
-    "sum.dim_IntList": _count_in_sum,
-    "sum.default": _count_cast,
-    "nansum.default": _count_cast,
-    "linalg_vector_norm.default": _count_cast,
-    "prod.default": _count_cast,
-    "prod.dim_int": _count_cast,
-    "cumsum.default": _count_cast,
-    "cumprod.default": _count_cast,
-    "mean.default": _count_in_mean,
-    "mean.dim": _count_in_mean,
-    "any.default": _count_truths,
-    "any.dim": _count_truths,
-    "any.dims": _count_truths,
-    "all.default": _count_truths,
-    "all.dim": _count_truths,
-    "all.dims": _count_truths,
-    "logsumexp.default": _count_in_log_sum,
-    "sort.default": _count_in_sort,
-    "sort.stable": _count_in_sort,
-    "argsort.default": _count_in_argsort,
-    "argsort.stable": _count_in_argsort,
-    "max_pool2d.default": _count_in_pooling,
-    "max_pool3d.default": _count_in_pooling,
-    "roll.default": _count_in_roll,
-    "rnn_tanh.input": partial(_count_in_recurrent_layer, 1),
-    "rnn_relu.input": partial(_count_in_recurrent_layer, 1),
-    "gru.input": partial(_count_in_recurrent_layer, _GRU_GATES),
-    "abs.default": _count_in_complex_parts,
-    "angle.default": _count_in_complex_parts,
+#: The operators of each rule; no operator has two.
+_OPERATORS: dict[Callable[[Operation], int], str] = {
+    _count_in_linear: "linear.default",
+    _count_in_attention: "scaled_dot_product_attention.default",
+    _count_in_attention_gradient: "_scaled_dot_product_efficient_attention_backward.default",
+    _count_in_softmax: "softmax.int log_softmax.int",
+    _count_in_safe_softmax: "_safe_softmax.default",
+    _count_copy_without_gaps: "_softmax.default _log_softmax.default",
+    _count_in_softmax_gradient: "_softmax_backward_data.default",
+    _count_in_loss: "huber_loss.default mse_loss.default smooth_l1_loss.default",
+    _count_in_loss_of_logits: "binary_cross_entropy_with_logits.default",
+    _count_in_margin_gradient: "soft_margin_loss_backward.default",
+    _count_in_layer_norm: "layer_norm.default",
+    _count_in_group_norm: "group_norm.default",
+    _count_in_batch_norm: "batch_norm.default",
+    _count_in_native_batch_norm: "native_batch_norm.default",
+    _count_in_rms_norm: "rms_norm.default",
+    _count_in_sum: "sum.dim_IntList",
+    _count_cast: """
+        sum.default nansum.default linalg_vector_norm.default prod.default prod.dim_int cumsum.default
+        cumprod.default
+    """,
+    _count_in_mean: "mean.default mean.dim",
+    _count_truths: "any.default any.dim any.dims all.default all.dim all.dims",
+    _count_in_log_sum: "logsumexp.default",
+    _count_in_sort: "sort.default sort.stable",
+    _count_in_argsort: "argsort.default argsort.stable",
+    _count_in_pooling: "max_pool2d.default max_pool3d.default",
+    _count_in_roll: "roll.default",
+    _count_in_complex_parts: "abs.default angle.default",
     # To real numbers, c2r, there may be further copies: `find_unknown_inside` names them.
-    "_fft_c2c.default": _count_in_transform,
-    "_fft_r2c.default": _count_in_transform,
-    "_fft_c2r.default": _count_in_transform,
-    "index.Tensor": _count_in_index,
+    _count_in_transform: "_fft_c2c.default _fft_r2c.default _fft_c2r.default",
+    _count_in_index: "index.Tensor",
+    partial(_count_in_recurrent_layer, 1): "rnn_tanh.input rnn_relu.input",
+    partial(_count_in_recurrent_layer, _GRU_GATES): "gru.input",
+    partial(_count_in_resampling, 1): """
+        upsample_nearest1d.default upsample_nearest1d.vec upsample_nearest2d.default upsample_nearest2d.vec
+        upsample_nearest3d.default upsample_nearest3d.vec _upsample_nearest_exact1d.default
+        _upsample_nearest_exact1d.vec _upsample_nearest_exact2d.default _upsample_nearest_exact2d.vec
+        _upsample_nearest_exact3d.default _upsample_nearest_exact3d.vec
+    """,
+    partial(_count_in_resampling, 2): """
+        upsample_linear1d.default upsample_linear1d.vec upsample_bilinear2d.default upsample_bilinear2d.vec
+        upsample_trilinear3d.default upsample_trilinear3d.vec
+    """,
+    partial(_count_in_resampling, _CUBIC): "upsample_bicubic2d.default upsample_bicubic2d.vec",
 }
-for _name, _taps in (
-    *(("upsample_nearest1d", 1), ("upsample_nearest2d", 1), ("upsample_nearest3d", 1)),
-    *(("_upsample_nearest_exact1d", 1), ("_upsample_nearest_exact2d", 1), ("_upsample_nearest_exact3d", 1)),
-    *(
-        ("upsample_linear1d", 2),
-        ("upsample_bilinear2d", 2),
-        ("upsample_trilinear3d", 2),
-        ("upsample_bicubic2d", _CUBIC),
-    ),
-):
-    for _overload in ("default", "vec"):
-        _RULES[f"{_name}.{_overload}"] = partial(_count_in_resampling, _taps)
-RULES = {find_operator(f"aten.{name}"): rule for name, rule in _RULES.items()}
+RULES = {find_operator(f"aten.{name}"): rule for rule, names in _OPERATORS.items() for name in names.split()}
