@@ -33,26 +33,13 @@ function saveFile(name, type, text) {
 /** Two buttons; `about` says whose rows they are, `table` which. */
 function downloads(about, table) {
   const name = `${table.options.title}-${about.name}`.replace(/[^\w.-]+/g, "-").slice(0, 80);
+  const button = (form, title, write) => el("button", { type: "button", title, onclick: write }, form);
+  const saveCsv = () => saveFile(`${name}.csv`, "text/csv", csvOf(table.layers, table.rows));
+  const saveJson = () => saveFile(`${name}.json`, "application/json", jsonOf(about, table.layers, table.rows));
   return el(
     "span",
     { class: "field", role: "group", "aria-label": "Download" },
-    el(
-      "button",
-      {
-        type: "button",
-        title: "Download these rows as CSV",
-        onclick: () => saveFile(`${name}.csv`, "text/csv", csvOf(table.layers, table.rows)),
-      },
-      "CSV",
-    ),
-    el(
-      "button",
-      {
-        type: "button",
-        title: "Download these rows as JSON, with the metrics",
-        onclick: () => saveFile(`${name}.json`, "application/json", jsonOf(about, table.layers, table.rows)),
-      },
-      "JSON",
-    ),
+    button("CSV", "Download these rows as CSV", saveCsv),
+    button("JSON", "Download these rows as JSON, with the metrics", saveJson),
   );
 }

@@ -37,30 +37,15 @@ function choice(text, entries, chosen, onChoose) {
 /** A small table of texts and nodes; `numeric` are the places of its columns of numbers. */
 function plainTable(titles, lines, numeric = []) {
   const kind = (place) => (numeric.includes(place) ? "number" : null);
-  const head = el(
-    "thead",
-    {},
-    el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))),
-  );
-  return el(
-    "table",
-    { class: "plain" },
-    head,
-    el(
-      "tbody",
-      {},
-      ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell)))),
-    ),
-  );
+  const heads = titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title));
+  const row = (cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell)));
+  return el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...lines.map(row)));
 }
 
 /** A legend: pairs of the class of a swatch and of what it means. */
 function legend(entries, label = "Legend") {
-  return el(
-    "ul",
-    { class: "legend", "aria-label": label },
-    ...entries.map(([kind, text]) => el("li", {}, el("i", { class: `swatch ${kind}` }), el("span", {}, text))),
-  );
+  const entry = ([kind, text]) => el("li", {}, el("i", { class: `swatch ${kind}` }), el("span", {}, text));
+  return el("ul", { class: "legend", "aria-label": label }, ...entries.map(entry));
 }
 
 let pen;
@@ -75,11 +60,10 @@ function textWidth(text, size, weight = "") {
 }
 
 /** Facts: pairs of what they are and what is known. */
-const factList = (pairs) => el(
-  "dl",
-  { class: "facts" },
-  ...pairs.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))),
-);
+function factList(pairs) {
+  const fact = ([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text));
+  return el("dl", { class: "facts" }, ...pairs.map(fact));
+}
 
 /** A box to tick. */
 function tick(text, checked, onTick) {
