@@ -65,6 +65,8 @@ class CostRegistry:
         )
         #: Grows with each change of a formula, and with each block that begins or ends.
         self._changes = 0
+        #: What `list_added` found, behind the version of which it is.
+        self._added: tuple[object, dict[Any, Formula]] = (None, {})
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -125,10 +127,14 @@ class CostRegistry:
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        in_force = self._formulas | (self._scope.get() or {})
-        for formulas in self._overrides.get():
-            in_force |= formulas
-        return {key: formula for key, formula in in_force.items() if not self._comes_with_backend(formula)}
+        version = self.version
+        if self._added[0] != version:
+            in_force = self._formulas | (self._scope.get() or {})
+            for formulas in self._overrides.get():
+                in_force |= formulas
+            added = {key: formula for key, formula in in_force.items() if not self._comes_with_backend(formula)}
+            self._added = version, added
+        return dict(self._added[1])
 
     def _comes_with_backend(self, formula: Any) -> bool:
         while isinstance(formula, partial):

@@ -111,12 +111,6 @@ def are_as_shipped() -> bool:
 
     If not, an operator and the operators that torch takes it apart into need not cost the same.
     """
-    return _find_if_shipped(COSTS.version)
-
-
-@lru_cache(maxsize=8)
-def _find_if_shipped(version: object) -> bool:
-    """Return the same for a ``version`` of the formulas."""
     return not any(isinstance(key, str) and key.startswith("aten::") for key in COSTS.list_added())
 
 
