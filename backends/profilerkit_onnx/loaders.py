@@ -1,4 +1,4 @@
-"""Models from ``.onnx`` files, without the weights in other files, and from the programs of torch's exporter."""
+"""Models from ``.onnx`` files, without their weights, and from the programs that torch's exporter returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
 from profilerkit import InputError
+from profilerkit.process.files import stamp_file
 
+from .model.large_tensors import MalformedError, without_elements
 from .model.model_file import remember_file
 from .model.tensors import external_files, list_tensors
 
@@ -27,8 +29,8 @@ def is_program(model: Any) -> bool:
 def open_model(model: Any) -> Any:
     """Return the ``ModelProto`` of a path or of an exported program; anything else as it is.
 
-    Weights may be larger than memory, and no count needs them: other files with weights are not read (see
-    `model_file`). Raises `InputError` for a path without an ONNX model.
+    Weights may be larger than memory, and no count needs them: other files with weights are not read, and the elements
+    of large tensors stay in the file (see `model_file`). Raises `InputError` for a path without an ONNX model.
     """
     if is_program(model):
         return model.model_proto
@@ -38,7 +40,7 @@ def open_model(model: Any) -> Any:
     if not path.is_file():
         raise InputError(f"the path {str(path)!r} does not exist or is no file; give the path of a .onnx file")
     try:
-        proto = onnx.load(path, load_external_data=False)
+        proto, stamp = _read(path)
     except (DecodeError, ValueError) as error:
         raise InputError(
             f"the file {str(path)!r} is no ONNX model, or is damaged: {error}; export the model again"
@@ -52,8 +54,22 @@ def open_model(model: Any) -> Any:
     if damage:
         raise InputError(f"the file {str(path)!r} is damaged: {damage}; export the model again")
     if external_files(proto):
-        remember_file(proto, path)
+        remember_file(proto, path, stamp)
     return proto
+
+
+def _read(path: Path) -> tuple[ModelProto, str]:
+    """Return the model of a file without the elements of large tensors, and the stamp of the file (`stamp_file`)."""
+    if path.suffix.lower() != ".onnx":  # onnx has other formats, by the endings of their files
+        return onnx.load(path, load_external_data=False), ""
+    with path.open("rb") as file:
+        stamp = stamp_file(os.fstat(file.fileno()))
+        try:
+            content = without_elements(file)
+        except MalformedError:
+            file.seek(0)
+            content = file.read()
+    return onnx.load_from_string(content), stamp
 
 
 def find_damage(model: ModelProto) -> str:

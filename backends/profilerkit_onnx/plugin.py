@@ -67,7 +67,8 @@ def is_model_path(spec: str) -> bool:
 
 
 def load_path(spec: str, trust: bool = False) -> Any:
-    """Return the model of an ONNX file; nothing in such a file is code: ``trust`` changes nothing."""
+    """Return the model of an ONNX file, with its weights; nothing in such a file is code: ``trust`` changes nothing."""
     from .loaders import open_model
+    from .model.model_file import read_whole
 
-    return open_model(spec)
+    return read_whole(open_model(spec))

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from onnx_architectures import build_mlp
 from onnx_graphs import BACKEND, F, make_model
 
-from profilerkit import InputError, ModelInputs, Profiler, TensorSpec, profile
+from profilerkit import InputError, Profiler, TensorSpec, profile
 from profilerkit.backend_kit.numpy_data import as_tensor, random_tensor, with_batch_size
 from profilerkit.models.loaders import load_model
 from profilerkit.testing import ARCHITECTURES
@@ -52,27 +52,6 @@ def test_external_data_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").unlink()
     report = profile(path, metrics=["macs", "model_size"])
     assert (report["macs"], report["model_size"]) == (MLP.macs(1), 4 * MLP.params)
-
-
-def test_a_file_of_another_ending_is_read_as_onnx_reads_it(tmp_path: Path) -> None:
-    path = tmp_path / "model.textproto"
-    onnx.save(build_mlp(), path)
-    assert BACKEND.open_model(path) == build_mlp()
-
-
-def test_weights_beside_the_model_and_inside_run_together(tmp_path: Path) -> None:
-    """``x @ w + 1`` of ones: 200 + 1."""
-    pytest.importorskip("onnxruntime")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "beside"], ["y"])]
-    weight = numpy_helper.from_array(np.ones((200, 30), np.float32), "w")
-    beside = TensorProto(name="beside", dims=[30], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
-    beside.external_data.add(key="location", value="weights.bin")
-    (tmp_path / "weights.bin").write_bytes(np.ones(30, np.float32).tobytes())
-    x, y = (helper.make_tensor_value_info(name, 1, [2, size]) for name, size in (("x", 200), ("y", 30)))
-    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y], [weight, beside])), tmp_path / "model.onnx")
-    model = BACKEND.open_model(tmp_path / "model.onnx")
-    with BACKEND.run(model, ModelInputs(np.ones((2, 200), np.float32))) as run:
-        assert np.all(run.call() == 201)
 
 
 @pytest.mark.parametrize("content", [b"", b"no model at all", b"\x08"], ids=["empty", "text", "cut short"])

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from .nodes import list_inner_graphs
 
-__all__ = ["external_files", "list_tensors"]
+__all__ = ["LEFT", "external_files", "list_tensors"]
+
+#: The location of elements that were left in the file of the model itself. No file can know this name.
+LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
 
 
 def external_files(model: ModelProto) -> list[str]:
-    """Return the names of the files that hold tensors of a model, in its graph, the graphs inside and its functions."""
+    """Return the names of the files that hold tensors of a model, in its graph, the graphs inside and its functions.
+
+    If elements were left in the file of the model itself, `LEFT` is among them.
+    """
     names = map(_read_location, list_tensors(model))
     return list(dict.fromkeys(name for name in names if name is not None))
 

@@ -17,6 +17,7 @@ from profilerkit.error_text import shown
 
 from ..loaders import open_model
 from ..model.layer_metadata import NodeLayers, write_layers
+from ..model.model_file import read_whole
 from ..model.scopes import find_scopes
 from .devices import resolve_device
 from .node_origins import Origin, find_origins, main_node
@@ -82,7 +83,7 @@ def rewrite(model: ModelProto, options: Any, device: str, inputs: object = None)
 
 def _number_nodes(model: ModelProto) -> ModelProto:
     """Return a copy of a model whose nodes have names that differ, by which the runtime's profiler tells them."""
-    copy = deepcopy(model)
+    copy = deepcopy(read_whole(model))
     for index, node in enumerate(copy.graph.node):
         node.name = f"{node.name}:{index}"
     return copy

@@ -15,6 +15,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import bind_inputs
 
 from ..model.declared_inputs import list_declared
+from ..model.model_file import read_whole
 from .devices import onnxruntime
 from .sessions import make_options, make_session
 
@@ -38,7 +39,7 @@ def prepare_run(
     Each call returns the outputs: one array, or several by their names. On a device other than the CPU, and of a dtype
     that numpy lacks, they are values of onnxruntime's.
     """
-    feeds = make_feeds(model, inputs)
+    model, feeds = read_whole(model), make_feeds(model, inputs)
     start = time.perf_counter()
     session = make_session(model, make_options(level, num_threads), device, inputs)
     call = make_call(session, feeds, device, inputs)

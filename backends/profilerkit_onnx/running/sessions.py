@@ -9,7 +9,7 @@ from onnx import ModelProto
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.failures import explain_failure
 
-from ..model.model_file import find_weight_folder
+from ..model.model_file import find_weight_folder, read_whole
 from .devices import choose_providers, onnxruntime
 
 __all__ = ["LEVELS", "MAX_MODEL_BYTES", "make_options", "make_session"]
@@ -48,15 +48,16 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
     """Return a session of a model on a device.
 
     Args:
-        model: The model; onnxruntime finds tensors in other files in its folder.
+        model: The model; tensors that were not read with it are read now, or found in its folder by onnxruntime.
         options: As `make_options` returns them; the folder of the model's external data is added to them.
         device: The name of the device.
         inputs: The inputs of the model, for the message of a failure.
 
-    Raises `WithoutValuesError` if a file with weights is missing; `InputError` if it is outside the folder of the
-    model; `NotOfferedError` for a model that is too large to be
+    Raises `WithoutValuesError` if the file with the weights is missing; `InputError` if this file has changed since the
+    model was opened, or is outside the folder of the model; `NotOfferedError` for a model that is too large to be
     passed in memory; and `ModelFailedError` for a model that onnxruntime refuses.
     """
+    model = read_whole(model)
     folder = find_weight_folder(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))

@@ -1,0 +1,210 @@
+"""An ONNX file without the elements of its large tensors, which no count needs: they stay in the file until a run.
+
+A file is one protobuf message with messages inside, and each field has its length in front. So large fields are skipped
+without reading them. Source: "Encoding" in the documentation of Protocol Buffers.
+
+A message from which something is left out gets a new length in front (`_Reader.shorten_message`). Protobuf parses the
+result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, BinaryIO, NamedTuple
+
+from onnx import ModelProto, TensorProto
+
+from .tensors import LEFT, list_tensors
+from .types import LARGEST
+
+__all__ = ["MalformedError", "fill_elements", "with_elements", "without_elements"]
+
+#: The fields whose elements are left in the file, with the bytes of one element. In the other fields of elements these
+#: take as many bytes as they need; exporters write no large tensor into them.
+_ELEMENTS = {"raw_data": 1, "float_data": 4, "double_data": 8}
+#: The messages that are kept whole: `with_elements` would not find the tensors in them again.
+_KEPT_WHOLE = ("training_info",)
+#: The longest elements of a tensor whose values are looked at: numbers of 16 bytes.
+_LARGE = 16 * LARGEST
+#: How many bytes are read at once to find fields: keys and lengths stand close together, the elements far apart.
+_WINDOW = 1 << 14
+#: How many messages protobuf allows inside each other.
+_DEPTH = 100
+#: How the body of a field is written: a number of as many bytes as it needs, of 8 or 4 bytes, or a length before it.
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_DESCRIPTOR: Any = ModelProto.DESCRIPTOR
+_TENSOR = TensorProto.DESCRIPTOR.full_name
+
+
+class MalformedError(Exception):
+    """A file is no message of protobuf's, or is written in an unusual way."""
+
+
+def without_elements(file: BinaryIO) -> bytes:
+    """Return the bytes of a file without the elements of large tensors.
+
+    Each of these tensors gets external data at the location `LEFT`: the field, the offset and the length of its
+    elements. Raises `MalformedError` for a file that protobuf would refuse, and for encodings that no exporter writes;
+    protobuf then has to read the whole file.
+    """
+    reader = _Reader(file)
+    shortened = reader.shorten_message(_DESCRIPTOR, 0, reader.size, 0)
+    return reader.read(0, reader.size) if shortened is None else shortened
+
+
+def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
+    """Return a copy of a model with the elements that were left in its file; `MalformedError` if they are not there."""
+    copy = deepcopy(model)
+    for tensor in list_tensors(copy):
+        fill_elements(tensor, file)
+    return copy
+
+
+def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
+    """Put the elements that were left in the file into a tensor; any other tensor stays as it is.
+
+    Raises `MalformedError` if they are not there.
+    """
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if entries.get("location") != LEFT:
+        return
+    start = int(entries["offset"])
+    data = _Reader(file).read(start, start + int(entries["length"]))
+    if entries["field"] == "raw_data":
+        tensor.raw_data = data
+    else:
+        # The bytes in the file have protobuf's encoding: protobuf reads them as a message with this field alone.
+        number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
+        tensor.MergeFromString(_write_key(number) + _write_number(len(data)) + data)
+    tensor.ClearField("data_location")
+    tensor.ClearField("external_data")
+
+
+class _Field(NamedTuple):
+    """A field of a message: its number, and its place in the file."""
+
+    number: int
+    #: The offset of its key: its number, and the encoding of its body.
+    key: int
+    #: The offset of its body.
+    body: int
+    #: The offset of the first byte after it.
+    end: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of its body."""
+        return self.end - self.body
+
+
+class _Reader:
+    """Reads a file in windows: the fields of messages, without the bodies of large ones."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.size = file, os.fstat(file.fileno()).st_size
+        self.window, self.start = b"", 0
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from one offset to another."""
+        self.file.seek(start)
+        data = self.file.read(end - start)
+        if len(data) != end - start:
+            raise MalformedError("the file is shorter than it was")
+        return data
+
+    def read_byte(self, at: int) -> int:
+        """Return the byte at an offset, and read the window that begins there if it is not in the last one."""
+        index = at - self.start
+        if not 0 <= index < len(self.window):
+            self.start, index = at, 0
+            self.window = self.read(at, min(at + _WINDOW, self.size))
+        return self.window[index]
+
+    def read_number(self, at: int, end: int) -> tuple[int, int]:
+        """Return the number at an offset, and the offset after it: the other way round than `_write_number`."""
+        value = shift = 0
+        while at < end and shift < 64:
+            byte = self.read_byte(at)
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value, at
+            shift += 7
+        raise MalformedError("a number that does not end")
+
+    def read_fields(self, start: int, end: int) -> Iterator[_Field]:
+        """Yield the fields of the message from one offset to another."""
+        at = start
+        while at < end:
+            key_at = at
+            key, at = self.read_number(at, end)
+            number, kind = key >> 3, key & 7
+            body = at
+            if kind == _LENGTH:
+                length, body = self.read_number(at, end)
+                at = body + length
+            elif kind == _VARINT:
+                _, at = self.read_number(at, end)
+            elif kind in (_FIXED32, _FIXED64):
+                at += 4 if kind == _FIXED32 else 8
+            else:
+                raise MalformedError("a field of an unknown kind")
+            if at > end or not number:
+                raise MalformedError("a field that is longer than its message")
+            yield _Field(number, key_at, body, at)
+
+    def shorten_message(self, descriptor: Any, start: int, end: int, depth: int) -> bytes | None:
+        """Return the bytes of a message without the elements of the large tensors in it; None if there are none."""
+        if depth > _DEPTH:
+            raise MalformedError("messages inside each other without end")
+        if descriptor.full_name == _TENSOR:
+            return self.shorten_tensor(descriptor, start, end)
+        parts, kept_from = list[bytes](), start
+        for field in self.read_fields(start, end):
+            if field.size <= _LARGE:
+                continue
+            declared = descriptor.fields_by_number.get(field.number)
+            if declared is None or declared.message_type is None or declared.name in _KEPT_WHOLE:
+                continue
+            body = self.shorten_message(declared.message_type, field.body, field.end, depth + 1)
+            if body is not None:
+                parts += [self.read(kept_from, field.key), _write_key(field.number), _write_number(len(body)), body]
+                kept_from = field.end
+        return b"".join([*parts, self.read(kept_from, end)]) if parts else None
+
+    def shorten_tensor(self, descriptor: Any, start: int, end: int) -> bytes | None:
+        """Return the bytes of a large tensor without its elements, and with their place; None for any other tensor.
+
+        None too if the elements are in several fields, which no exporter writes, or in another file.
+        """
+        names = {number: field.name for number, field in descriptor.fields_by_number.items()}
+        fields = [(names.get(field.number, ""), field) for field in self.read_fields(start, end)]
+        data = [(name, field) for name, field in fields if name.endswith("_data")]  # external_data is included
+        name, elements = data[0] if len(data) == 1 else ("", None)
+        has_location = any(other == "data_location" for other, _ in fields)
+        if elements is None or name not in _ELEMENTS or elements.size <= _LARGE or has_location:
+            return None
+        if elements.size % _ELEMENTS[name]:  # damaged: protobuf then raises the error
+            return None
+        entry = TensorProto(data_location=TensorProto.EXTERNAL)
+        position = {"location": LEFT, "field": name, "offset": elements.body, "length": elements.size}
+        for key, value in position.items():
+            entry.external_data.add(key=key, value=str(value))
+        return self.read(start, elements.key) + self.read(elements.end, end) + bytes(entry.SerializeToString())
+
+
+def _write_key(number: int) -> bytes:
+    """Return the key of a field whose body has its length before it."""
+    return _write_number(number << 3 | _LENGTH)
+
+
+def _write_number(value: int) -> bytes:
+    """Return a number as protobuf writes it: seven bits in each byte, the lowest first."""
+    written = bytearray()
+    while value > 127:
+        written.append(value & 127 | 128)
+        value >>= 7
+    written.append(value)
+    return bytes(written)
