@@ -187,7 +187,7 @@ REMEMBERED = {
     },  # operators, which torch itself keeps
     "profilerkit_torch/compat/operators.py": {"has_nested_kernel"},  # the same
     "profilerkit_torch/operator_timing/passes.py": {"is_free"},  # their names
-    "profilerkit_torch/costs/pricing.py": {"_find_if_shipped", "_find_kind"},  # operators, at most 4096
+    "profilerkit_torch/costs/pricing.py": {"_find_kind"},  # operators, at most 4096
     "profilerkit_torch/costs/elementwise.py": {"_find_constant"},  # their names
     "profilerkit_torch/trace/records.py": {"_info"},  # shapes and dtypes, at most 4096
 }
