@@ -17,6 +17,9 @@ T = TypeVar("T")
 
 __all__ = ["cached_property", "once_for_each"]
 
+#: The most results of one function that are cached, among them those of objects that are gone.
+_MOST_CACHED = 10_000
+
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
 else:
@@ -44,14 +47,16 @@ def once_for_each(function: Callable[[K], T]) -> Callable[[K], T]:
     `functools.lru_cache` would keep the user's classes alive, with everything that they refer to. Objects are compared
     by identity, not with ``==``. The result must not refer to the object.
     """
+    # No weak dictionary, and no callback of a weak reference: an interrupt that Python raised there would be lost.
     cache: dict[int, tuple[weakref.ref[Any], T]] = {}
 
     def call(key: K) -> T:
         entry = cache.get(id(key))
-        if entry is None or entry[0]() is not key:  # where an interrupt kept an entry from being removed
-            number = id(key)
-            # The entry is removed before another object can get this id.
-            entry = cache[number] = weakref.ref(key, lambda _: cache.pop(number, None)), function(key)
+        if entry is None or entry[0]() is not key:  # of an object that is gone
+            result = function(key)
+            if len(cache) >= _MOST_CACHED:
+                cache.clear()
+            entry = cache[id(key)] = weakref.ref(key), result
         return entry[1]
 
     return update_wrapper(call, function)

@@ -308,6 +308,7 @@ def test_a_cached_result_does_not_keep_its_class_alive() -> None:
     first, second = Equal("First", (), {}), Equal("Second", (), {})
     assert [name_of(first), name_of(second), name_of(first)] == ["First", "Second", "First"]
     assert asked == ["First", "Second"]
+    assert [reference.__callback__ for reference in weakref.getweakrefs(first)] == [None]  # interrupts are lost in one
     reference = weakref.ref(first)
     del first
     gc.collect()
