@@ -14,7 +14,7 @@ from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers
 from profilerkit.backend_kit.keras_variables import lacks_weights
 
 from ..compat.saved_models import is_saved_model
-from ..untouched.held_state import HeldState, Visit
+from ..untouched.held_state import Follow, HeldState
 from .kinds import TRACED_FUNCTIONS, is_function, list_layers, name_own_weights
 from .stored_variables import find_id, holds_random_state, identify, keras_variable_classes
 
@@ -111,16 +111,17 @@ class ModelParts(HeldState):
     """
 
     def __init__(self, model: Any) -> None:
+        super().__init__()
         self.layers: list[Any] = []
         self.variables_beside: list[Any] = []
         self.without_weights: list[Any] = []
         self._root = model
         self._no_parameters = tuple(_list_loaded_classes())
         declared = getattr(model, "variables", None) if is_saved_model(model) else None
-        super().__init__(*(declared if declared is not None else (model,)))  # which walks, and calls `find_visit`
+        self.visit(*([model] if declared is None else declared))
 
-    def find_visit(self, kind: type) -> Visit | None:
-        """Return how objects of a class are visited: layers, variables and objects without own variables are noted."""
+    def find_follow(self, kind: type) -> Follow | None:
+        """Return how objects of a class are followed: layers, variables and objects without parameters are noted."""
         if issubclass(kind, self._no_parameters):
             return self._note_in(self.without_weights)
         if is_layer_class(kind):
@@ -130,16 +131,16 @@ class ModelParts(HeldState):
         # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
         if issubclass(kind, TRACED_FUNCTIONS) and not isinstance(self._root, TRACED_FUNCTIONS):
             return None
-        return super().find_visit(kind)
+        return super().find_follow(kind)
 
-    def _note_in(self, parts: list[Any]) -> Visit:
-        """Return a visit that notes an object among these, and does not follow it."""
+    def _note_in(self, parts: list[Any]) -> Follow:
+        """Return a function that notes an object among these, and does not follow it."""
 
         def note(value: Any) -> Iterable[Any]:
             parts.append(value)
             return ()
 
-        return Visit(note, is_part_of_model=True)
+        return note
 
 
 def _list_loaded_classes() -> Iterator[type]:

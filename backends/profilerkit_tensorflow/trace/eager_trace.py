@@ -135,6 +135,6 @@ class _ReadVariables(NamedTuple):
 
 def _find_read_variables(function: Any, run: EagerRun) -> _ReadVariables:
     """Return the variables that a function has read in an eager run."""
-    variables = {id(variable.handle): variable for variable in HeldState(function).variables}
+    variables = {id(variable.handle): variable for variable in HeldState().visit(function).variables}
     read = [variables[key] for key in run.read_handles if key in variables]
     return _ReadVariables(read, hidden=len(run.read_handles.keys() - variables.keys()))

@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from inspect import Signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -48,7 +48,7 @@ from .users_code import (
     read_names,
 )
 
-__all__ = ["NOT_FOLLOWED", "HeldState", "Visit"]
+__all__ = ["NOT_FOLLOWED", "Follow", "HeldState"]
 
 _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "wrapt", "dataclasses", "threading")
 #: The number of steps that other objects and containers are followed from a layer or module.
@@ -67,19 +67,15 @@ NOT_FOLLOWED: tuple[type, ...] = (
 _NEVER_CHANGE = ("KerasTensor", "Node", "InputSpec", "SerializableDict", "TrackableReference", "AttributeSentinel")
 
 
-class Visit(NamedTuple):
-    """The visit of objects of a class.
+#: Notes the contents of an object, and returns the objects that it leads to.
+Follow: TypeAlias = Callable[[Any], Iterable[Any]]
 
-    Attributes:
-        follow: Notes the contents of an object, and returns the objects that it leads to.
-        is_part_of_model: Whether the class belongs to a framework: then the objects that it leads to are followed at
-            any depth.
-        notes_classes: Whether the attributes of the class and of its base classes are noted too.
-    """
 
-    follow: Callable[[Any], Iterable[Any]]
-    is_part_of_model: bool
-    notes_classes: bool = False
+class _Visit(NamedTuple):
+    """The visit of objects of a class; what objects of a framework lead to is followed at any depth."""
+
+    follow: Follow
+    is_of_a_framework: bool
 
 
 def _can_be_read(value: Any, name: str) -> bool:
@@ -92,57 +88,60 @@ def _can_be_read(value: Any, name: str) -> bool:
 
 
 class HeldState:
-    """Every object that is reached from the roots, once each, with its content at that time."""
+    """Every object that `visit` reaches, once each, with its content at that time.
 
-    def __init__(self, *roots: Any) -> None:
-        #: Restore their contents, and those of the user's classes of layers and modules, and the globals that functions
-        #: assign to.
+    Attributes:
+        steps: Restore the contents of the objects, and those of the user's classes of layers and modules, and the
+            globals that functions assign to.
+        variables: The variables with a value of their own, which Keras' and distributed variables wrap.
+    """
+
+    def __init__(self) -> None:
         self.steps: list[Step] = []
-        #: The variables with a value of their own, which Keras' and distributed variables wrap.
         self.variables: list[Any] = []
+        #: The objects that wait for a visit, and the number of steps that are left from each.
         self._waiting: deque[tuple[Iterable[Any], int]] = deque()
-        self._visits: dict[type, Visit | None] = {}
+        self._visits: dict[type, _Visit | None] = {}
         self._known_classes: set[type] = set()
-        self._walk(roots)
 
-    def _walk(self, roots: Iterable[Any]) -> None:
-        """Visit the objects that the roots lead to, the nearest first; each waiting one has a number of steps left."""
+    def visit(self, *roots: Any) -> Self:
+        """Visit the objects that the roots lead to, the nearest first."""
         met: set[int] = set()
         self._waiting.append((roots, _DEPTH))
         while self._waiting:
             children, depth = self._waiting.popleft()
             for child in children:
-                visit = self._find_visit_once(type(child))
+                visit = self._find_visit(type(child))
                 if visit is None or id(child) in met:
                     continue
                 met.add(id(child))
-                further, steps_left = visit.follow(child), _DEPTH if visit.is_part_of_model else depth - 1
+                further, steps_left = visit.follow(child), _DEPTH if visit.is_of_a_framework else depth - 1
                 if steps_left:
                     self._waiting.append((further, steps_left))
+        return self
 
-    def _find_visit_once(self, kind: type) -> Visit | None:
-        """Return how objects of a class are visited; at the first object, note the attributes of the class."""
+    def _find_visit(self, kind: type) -> _Visit | None:
+        """Return how objects of a class are visited; at the first object, note the attributes of the user's classes."""
         if kind not in self._visits:
-            visit = self._visits[kind] = self.find_visit(kind)
-            if visit is not None and visit.notes_classes:
+            follow, is_framework = self.find_follow(kind), is_of_a_framework(kind)
+            self._visits[kind] = None if follow is None else _Visit(follow, is_framework)
+            if follow is not None and (is_framework or is_users_own(kind.__module__)):
                 self._note_classes(kind)
         return self._visits[kind]
 
-    def find_visit(self, kind: type) -> Visit | None:
-        """Return how objects of a class are visited; None if they are not visited."""
-        for base, follow in self._list_visits():
+    def find_follow(self, kind: type) -> Follow | None:
+        """Return how objects of a class are followed; None if they are not visited."""
+        for base, follow in self._list_follows():
             if issubclass(kind, base):
-                return Visit(follow, is_of_a_framework(kind))
+                return follow
         if issubclass(kind, NOT_FOLLOWED) or (kind.__name__ in _NEVER_CHANGE and name_package(kind) in FRAMEWORKS):
             return None
         slots = tuple(slot.__name__ for slot in list_slots(kind))
-        if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
-            return None
-        is_part_of_model = is_of_a_framework(kind)
-        follow = functools.partial(self._visit_slots, slots) if slots else self._visit_object
-        return Visit(follow, is_part_of_model, notes_classes=is_part_of_model or is_users_own(kind.__module__))
+        if slots:
+            return functools.partial(self._visit_slots, slots)
+        return self._visit_object if kind.__dictoffset__ or issubclass(kind, threading.local) else None
 
-    def _list_visits(self) -> Iterable[tuple[type, Callable[[Any], Iterable[Any]]]]:
+    def _list_follows(self) -> Iterable[tuple[type, Follow]]:
         """Return how objects of some classes, and of derived classes, are followed: the first fit counts."""
         return (
             (tf.Variable, self._visit_variable),

@@ -47,7 +47,7 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     """
     require_plain_context()
     with _one_at_a_time.block():
-        reached = HeldState(model, *(state.value for state in list_module_state()))
+        reached = HeldState().visit(model, *(state.value for state in list_module_state()))
         values = _read_values(reached.variables, all_of_them=variable_values)
         process = record_process()
         restore_model = partial(call_each, reached.steps)

@@ -53,7 +53,7 @@ def test_a_fitted_model_has_its_weights_and_no_state_of_metrics_optimizer_and_se
     model = network(package)
     assert (*counts(model), count_trained(model)) == (TOTAL, 4 * TOTAL, TRAINED)
     assert all(weight is own for weight, own in zip(list_weights(model), model.weights, strict=True))
-    assert len(HeldState(model).variables) > 6
+    assert len(HeldState().visit(model).variables) > 6
     model.layers[0].trainable = False
     assert (counts(model)[0], count_trained(model)) == (TOTAL, 6)
 
