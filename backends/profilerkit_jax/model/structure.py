@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from types import MethodType
 from typing import Any
 
@@ -43,56 +43,12 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
     function the identity, the variables that it closes over and the global variables that it names.
     """
     leaves = find_subject(model).leaves
-    special = _SpecialValues({id(leaf.value) for leaf in leaves})
-    contents = Contents(special.add, reads_globals=True)
+    contents = _ModelContents({id(leaf.value) for leaf in leaves})
     for leaf in leaves:
         contents.written += _describe(leaf, values)
     contents.add(model)
-    special.add_modules(contents)
+    contents.add_modules()
     return contents.written
-
-
-class _SpecialValues:
-    """Writes down the values that have their own form in JAX; ``of_leaves`` are the ids of the model's arrays."""
-
-    def __init__(self, of_leaves: Container[int]) -> None:
-        self._of_leaves = of_leaves
-        #: The modules that were met, each once, which are written down later, in turn; and their ids.
-        self._modules: list[Any] = []
-        self._met: set[int] = set()
-
-    def add(self, value: Any, contents: Contents) -> bool:
-        """Write down a value; return whether it has its own form."""
-        form = _find_form(type(value))
-        if id(value) in self._of_leaves:
-            contents.written.append("leaf")
-        elif form == "module":
-            contents.written.append(Identity(value))
-            if id(value) not in self._met:
-                self._met.add(id(value))
-                self._modules.append(value)
-        elif form == "variable":  # of nnx or of Keras: its class and attributes, and its array if the array is no leaf
-            contents.written.append(type(value))
-            contents.add_attributes(dict(_list_stored(value)))
-        elif form == "method":
-            contents.add(value.__func__)
-            contents.add(value.__self__)
-        elif form == "jitted" and hasattr(value, "__wrapped__"):  # JAX's arrays are of the same package
-            contents.written.append(Identity(value))
-            contents.add(value.__wrapped__)
-        elif form == "model":
-            _add_model(value, contents, self._of_leaves)
-        else:
-            return False
-        return True
-
-    def add_modules(self, contents: Contents) -> None:
-        """Write down the attributes of modules, and of the modules to which the attributes lead."""
-        for module in self._modules:  # the list grows meanwhile
-            contents.written.append(Identity(module))
-            contents.add_class(type(module))
-            left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
-            contents.add_attributes({name: value for name, value in vars(module).items() if name not in left_out})
 
 
 def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
@@ -106,17 +62,85 @@ def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
     return (*facts, Identity(value))
 
 
-def _add_model(model: JaxModel, contents: Contents, of_leaves: Container[int]) -> None:
-    """Write down a function with the parameters that are no arrays, at any depth."""
-    contents.written += (Identity(model), model.name)
-    contents.add(model.function)
-    values, tree = jax.tree.flatten(model.params)
-    contents.written.append(tree)
-    for value in values:
-        if id(value) not in of_leaves:
-            contents.add(value)
-    contents.add(model.params)  # for the attributes of modules, which are no leaves of the tree
-    contents.add(model.rngs)
+class _ModelContents(Contents):
+    """Writes down the contents of a model; ``leaf_ids`` are the ids of its arrays, which are described apart."""
+
+    def __init__(self, leaf_ids: Container[int]) -> None:
+        super().__init__(lambda value, _: self._write_special(value), reads_globals=True)
+        self._leaf_ids = leaf_ids
+        #: The modules that were met, each once: `add_modules` writes down their attributes.
+        self._modules: list[Any] = []
+        self._met: set[int] = set()
+
+    def _write_special(self, value: Any) -> bool:
+        """Write down a value that has its own form in JAX; return whether it has."""
+        write = _find_writer(type(value))
+        if id(value) in self._leaf_ids:
+            self.written.append("leaf")
+            return True
+        if write is not None:
+            write(self, value)
+            return True
+        return False
+
+    def write_module(self, module: Any) -> None:
+        """Write down which module it is, and keep it for `add_modules`."""
+        self.written.append(Identity(module))
+        if id(module) not in self._met:
+            self._met.add(id(module))
+            self._modules.append(module)
+
+    def write_variable(self, variable: Any) -> None:
+        """Write down the class and attributes of a variable of nnx or Keras, and its array if the array is no leaf."""
+        self.written.append(type(variable))
+        self.add_attributes(dict(_list_stored(variable)))
+
+    def write_method(self, method: MethodType) -> None:
+        """Write down the function of a method, and the object."""
+        self.add(method.__func__)
+        self.add(method.__self__)
+
+    def write_jitted(self, function: Any) -> None:
+        """Write down which jitted function it is, and the function that it compiles."""
+        self.written.append(Identity(function))
+        self.add(function.__wrapped__)
+
+    def write_model(self, model: JaxModel) -> None:
+        """Write down a function with the parameters that are no arrays, at any depth."""
+        self.written += (Identity(model), model.name)
+        self.add(model.function)
+        values, tree = jax.tree.flatten(model.params)
+        self.written.append(tree)
+        for value in values:
+            if id(value) not in self._leaf_ids:
+                self.add(value)
+        self.add(model.params)  # for the attributes of modules, which are no leaves of the tree
+        self.add(model.rngs)
+
+    def add_modules(self) -> None:
+        """Write down the attributes of the modules that were met, and of the modules to which the attributes lead."""
+        for module in self._modules:  # the list grows meanwhile
+            self.written.append(Identity(module))
+            self.add_class(type(module))
+            left_out = OF_CALLS | keras_bookkeeping(module) if is_keras(module) else _LEFT_OUT
+            self.add_attributes({name: value for name, value in vars(module).items() if name not in left_out})
+
+
+@once_for_each
+def _find_writer(kind: type) -> Callable[[_ModelContents, Any], None] | None:
+    """Return the method that writes down objects of a class; None if they have no form of their own."""
+    if kind is MethodType:
+        return _ModelContents.write_method
+    if issubclass(kind, JaxModel):
+        return _ModelContents.write_model
+    if kind.__module__.partition(".")[0] == "jaxlib" and kind.__name__.endswith("Function"):
+        return _ModelContents.write_jitted
+    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in kind.__mro__}
+    is_module = bases & _MODULES or any(base[0] == "equinox" and base[-1] == "Module" for base in bases)
+    if is_module or is_layer_class(kind):
+        return _ModelContents.write_module
+    is_variable = any(base[0] in ("flax", "keras") and base[-1] in _VARIABLES for base in bases)
+    return _ModelContents.write_variable if is_variable else None
 
 
 def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
@@ -130,20 +154,3 @@ def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
             yield from value.items()
         elif name != "_trace_state":
             yield name, value
-
-
-@once_for_each
-def _find_form(kind: type) -> str:
-    """Return the form in which objects of a class are written down; empty if it has none of its own."""
-    if kind is MethodType:
-        return "method"
-    if issubclass(kind, JaxModel):
-        return "model"
-    if kind.__module__.partition(".")[0] == "jaxlib":
-        return "jitted"
-    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in kind.__mro__}
-    is_module = bases & _MODULES or any(base[0] == "equinox" and base[-1] == "Module" for base in bases)
-    if is_module or is_layer_class(kind):
-        return "module"
-    is_variable = any(base[0] in ("flax", "keras") and base[-1] in _VARIABLES for base in bases)
-    return "variable" if is_variable else ""
