@@ -16,7 +16,7 @@ from profilerkit.backend_kit.scoped_calls import Scope
 from ..compat import ScopeName
 from ..model.scope_names import EQUATION, read_layer
 
-__all__ = ["NAMED_SCOPE", "Context", "Frame", "Frames"]
+__all__ = ["NAMED_SCOPE", "Context", "Frame", "Frames", "OpenScope"]
 
 #: The type of a layer that is a scope of the user's.
 NAMED_SCOPE = "named_scope"
@@ -66,11 +66,8 @@ class Context:
         return replace(self, times=self.times * times)
 
 
-class _OpenScope(NamedTuple):
-    """A scope around an equation: the call that it is in, its name, and the number of the walk over the jaxpr.
-
-    The name of a mark of ours differs with each call that it opened; the name of a user's scope does not.
-    """
+class OpenScope(NamedTuple):
+    """A scope around an equation: the call that it is in, its name, and the number of the walk over the jaxpr."""
 
     around: Scope
     name: str
@@ -86,20 +83,18 @@ class Frames:
 
     Attributes:
         user_scopes: The paths of the scopes of the user's, in the order in which they were met: an ordered set.
-        marks: The mark of each call that a mark of ours has opened.
+        marked: The call that each mark of ours stands for.
     """
 
     def __init__(self, layers: Container[str] = (), doubled: Container[str] = ()) -> None:
         self.user_scopes: dict[str, None] = {}
-        self.marks: dict[Scope, str] = {}
+        self.marked: dict[OpenScope, Scope] = {}
         self._layers = layers
         self._doubled = doubled
         #: By path, the latest call of a layer; the only one of the model itself, which is around all.
         self._latest: dict[str, Scope] = {"": Scope("")}
-        #: The latest call that each scope has opened.
-        self._opened: dict[_OpenScope, Scope] = {}
-        #: By the number of a walk, the scopes around the equation before.
-        self._before: dict[int, set[_OpenScope]] = {}
+        #: By the number of a walk, the scopes around the equation before, and their calls.
+        self._before: dict[int, dict[OpenScope, Scope]] = {}
 
     def find_frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
         """Return the frame of an equation.
@@ -111,17 +106,17 @@ class Frames:
         """
         gradients = around.gradients + sum(scope.is_transform and scope.name == "transpose" for scope in stack)
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
-        chain, scopes = list(around.chain), set[_OpenScope]()
+        chain, opened = list(around.chain), dict[OpenScope, Scope]()
         for name, layer in self._list_layers(stack):
-            path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
-            scope = _OpenScope(chain[-1], name, instance)
-            chain.append(self._find_call(scope, path, gradients > 0))
-            scopes.add(scope)
-        self._before[instance] = scopes
+            scope = OpenScope(chain[-1], name, instance)
+            call = self._find_call(scope, layer, is_backward=gradients > 0)
+            chain.append(call)
+            opened[scope] = call
+        self._before[instance] = opened
         return Frame(tuple(chain), gradients, is_recomputed)
 
-    def _find_call(self, scope: _OpenScope, path: str, is_backward: bool) -> Scope:
-        """Return the call that a scope around an equation stands for.
+    def _find_call(self, scope: OpenScope, layer: str | None, is_backward: bool) -> Scope:
+        """Return the call that a scope around an equation stands for; ``layer`` is the path that a mark of ours holds.
 
         - The backward pass belongs to the latest call of a layer.
         - A mark of ours stands for one call.
@@ -129,16 +124,16 @@ class Frames:
 
         If no call was found so far by these rules, it begins here.
         """
+        path = self._name_user_scope(scope.around.path, scope.name) if layer is None else layer
         latest = self._latest.get(path)
         if is_backward and latest is not None:
             return latest
-        is_mark = read_layer(scope.name) is not None
-        goes_on = is_mark or scope in self._before.get(scope.instance, ())
-        if goes_on and scope in self._opened:
-            return self._opened[scope]
-        call = self._opened[scope] = self._latest[path] = Scope(path, 0 if latest is None else latest.call + 1)
-        if is_mark:
-            self.marks[call] = scope.name
+        known_calls = self._before.get(scope.instance, {}) if layer is None else self.marked
+        if scope in known_calls:
+            return known_calls[scope]
+        call = self._latest[path] = Scope(path, 0 if latest is None else latest.call + 1)
+        if layer is not None:
+            self.marked[scope] = call
         return call
 
     def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, str | None]]:

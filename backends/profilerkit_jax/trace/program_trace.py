@@ -105,7 +105,7 @@ def _record_layers(
     uncounted = [op for choice in walk.work.choices for op in choice.list_uncounted()]
     renumbered = number_calls(executed, uncounted)
     marked_by_scope = {
-        renumbered[scope]: marks.calls[mark] for scope, mark in walk.frames.marks.items() if scope in renumbered
+        renumbered[call]: marks.calls[opened.name] for opened, call in walk.frames.marked.items() if call in renumbered
     }
     count_whole_layers([*executed, *uncounted], subject, marks.classes, marked_by_scope, training)
     types = order_types(subject, marks.types, walk.frames.user_scopes)
