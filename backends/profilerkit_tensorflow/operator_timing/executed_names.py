@@ -15,8 +15,7 @@ Before a graph runs, TensorFlow inlines the functions it calls, lowers its loops
 
 The number after ``body/`` and the like differs from trace to trace and has no meaning. Each level is put before the
 next, so that the names of nested calls are paths. Also undone, from TensorFlow's source alone: ``ConstantFolding/``,
-``Func/.../input/_3`` (a call's arguments), ``HoistCommonFactor``, and ``LayoutOptimizer`` and ``/_12`` (transfers) with
-a GPU.
+and ``LayoutOptimizer`` and ``/_12`` (transfers) with a GPU. A name with other marks leads to the layer of its scope.
 """
 
 from __future__ import annotations
@@ -31,15 +30,8 @@ __all__ = ["find_fused", "split_path"]
 #: The suffix that is added to a neighbor's name: for a cast, or a change of the layout.
 _ADDED_SUFFIX = re.compile(r"-\d+-.*(?:AutoMixedPrecision|LayoutOptimizer)$")
 _DTYPE = r"(?:float|double|half|bfloat16|bool|u?int\d+|complex\d+)"
-#: The prefix that a rewrite of sums and products puts in front of the last part of a name.
-_REWRITE = re.compile(
-    rf"ArithmeticOptimizer/(?:HoistCommonFactor_(?:Mul|Add)_|[A-Z][A-Za-z0-9]*_(?:(?:Leaf|Internal)_\d+_|{_DTYPE}_)?)"
-)
-#: The prefix and suffix of a node that has become simpler because some of its inputs are constants.
-_FOLDED_PREFIX = "ConstantFolding/"
-_FOLDED_SUFFIX = re.compile(r"(?:_recip|_const_axis|_partial_split_\d+|-folded(?:-\d+)?)$")
-#: An argument or a result of an inlined call: the name of the call stands inside.
-_ARGUMENT = re.compile(r"^Func/(.+)/(?:input|output|input_control_node|output_control_node)/_\d+$")
+#: The prefix that a rewrite of sums and products puts in front of the last part of a name, or folding in front of all.
+_REWRITE = re.compile(rf"^ConstantFolding/|ArithmeticOptimizer/[A-Z][A-Za-z0-9]*_(?:(?:Leaf|Internal)_\d+_|{_DTYPE}_)?")
 #: The suffix of a node that stands for a chain, or that moves a value between devices.
 _SUFFIX = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
 #: The separator of two levels of a path: a branch of a loop or of a condition, or a call.
@@ -72,11 +64,7 @@ def split_path(executed_name: str) -> tuple[str, ...]:
 
 def _remove_optimizer_marks(name: str) -> str:
     """Return a name without the marks of the optimizer: the levels of calls, loops and branches stay."""
-    name = _REWRITE.sub("", _ADDED_SUFFIX.sub("", name))
-    if name.startswith(_FOLDED_PREFIX):
-        name = _FOLDED_SUFFIX.sub("", name.removeprefix(_FOLDED_PREFIX))
-    argument = _ARGUMENT.match(name)
-    return argument[1] if argument else _SUFFIX.sub("", name)
+    return _SUFFIX.sub("", _REWRITE.sub("", _ADDED_SUFFIX.sub("", name)))
 
 
 # Fused kernels --------------------------------------------------------------------------------------------------------
