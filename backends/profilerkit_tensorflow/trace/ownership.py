@@ -136,9 +136,9 @@ class Ownership:
 
 # Names of gradients, as observed with TensorFlow 2.21 -----------------------------------------------------------------
 
-
 _OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
 _OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
+_NUMBER = re.compile(r"_\d+$")
 _GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
 #: The suffix of copies of a branch or loop body that TensorFlow makes to give the gradient further outputs.
 _REWRITTEN = "_rewritten"
@@ -161,15 +161,12 @@ def forward_names(name: str) -> Iterator[str]:
     have got a number to make it unique. In the gradient of a called function, of a loop's body or of a branch it is
     something inside ``gradients/a/b/Conv2D_grad/``.
     """
-    of_function, of_tape = _OF_FUNCTION.match(name), _OF_TAPE.match(name)
-    if of_function is not None:
-        parts = of_function[1].split("/")
-        for end in range(len(parts), 0, -1):
-            if _GRADIENT_PART.search(parts[end - 1]):
-                yield _GRADIENT_PART.sub("", "/".join(parts[:end]))
-    elif of_tape is not None:
-        parts = of_tape[1].split("/")
-        for end in range(len(parts), 0, -1):
-            candidate = "/".join(parts[:end])
+    match = _OF_FUNCTION.match(name) or _OF_TAPE.match(name)
+    parts = match[1].split("/") if match else []
+    for end in range(len(parts), 0, -1):
+        candidate = "/".join(parts[:end])
+        if match is not None and match.re is _OF_TAPE:
             yield candidate
-            yield re.sub(r"_\d+$", "", candidate)
+            yield _NUMBER.sub("", candidate)
+        elif _GRADIENT_PART.search(candidate):
+            yield _GRADIENT_PART.sub("", candidate)

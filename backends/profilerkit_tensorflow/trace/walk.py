@@ -86,9 +86,7 @@ class Walk:
 
     def walk_body(self, scope: Scope) -> list[Value]:
         """Walk the operators of a body that run, and return its outputs."""
-        scope.bind_arguments()
-        for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
-            self._specialize_if_better_known(scope, tensor, value)
+        self._set_values(scope, scope.graph.inputs, scope.arguments)
         outputs = [tensor for index, tensor in enumerate(scope.graph.outputs) if scope.needs(index)]
         running = list(list_running_operators(scope.graph, outputs))
         # Set before any operator is walked: an operator with a body asks which of its outputs are used.
@@ -121,9 +119,7 @@ class Walk:
 
     def bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
         """Make these values the operator's outputs; a graph whose gradient was taken may return more of them."""
-        for tensor, value in zip(operator.outputs, results[: len(operator.outputs)], strict=True):
-            scope.values[tensor.name] = value
-            self._specialize_if_better_known(scope, tensor, value)
+        self._set_values(scope, operator.outputs, results[: len(operator.outputs)])
 
     def hand_on(self, value: Value, description: Value, owner: Owner) -> Value:
         """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
@@ -137,10 +133,15 @@ class Walk:
         numbers = tuple(value.number for value in values)
         self.work.hold(Executed("Identity", "", numbers, (), 1, owner, silent=True))
 
-    def _specialize_if_better_known(self, scope: Scope, tensor: Any, value: Value) -> None:
-        """Have the scope's further operators made anew if more is known about a value's shape than the graph has."""
-        if scope not in self._specialized and is_more_known(value.shape, static_shape(tensor)):
-            self._specialized[scope] = Specialized(self.folding)
+    def _set_values(self, scope: Scope, tensors: Sequence[Any], values: Sequence[Value]) -> None:
+        """Make these the values of tensors of a scope.
+
+        If more is known about a value's shape than the graph has, the scope's further operators are made anew.
+        """
+        for tensor, value in zip(tensors, values, strict=True):
+            scope.values[tensor.name] = value
+            if scope not in self._specialized and is_more_known(value.shape, static_shape(tensor)):
+                self._specialized[scope] = Specialized(self.folding)
 
     # One operator -----------------------------------------------------------------------------------------------------
 
@@ -168,12 +169,10 @@ class Walk:
             inferred = static_shape(tensor)
             shape = read_shape(operator, index, inputs, inferred)
             value = self.folding.new_value(shape, declared.dtype.name, declared, scope)
-            scope.values[declared.name] = value
-            if shape != inferred:
-                self._specialize_if_better_known(scope, declared, value)
-            elif specialized is not None:
+            if specialized is not None and shape == inferred:
                 specialized.keep(value, tensor)
             outputs.append(value)
+        self._set_values(scope, operator.outputs, outputs)
         note_elements(operator, inputs, outputs, self.folding)
         return outputs
 
