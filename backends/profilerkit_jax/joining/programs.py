@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import jax
 
@@ -16,7 +17,7 @@ from ..model.scope_names import Marks
 from ..model.subject import Pass
 from ..model.subjects import find_subject
 
-__all__ = ["Instruction", "compile_program", "read_program"]
+__all__ = ["Instruction", "ResultArray", "compile_program", "read_program"]
 
 
 def compile_program(model: Any, inputs: ModelInputs, training: bool) -> str:
@@ -42,6 +43,24 @@ _OPERAND = re.compile(r"%([\w.\-]+)")
 _SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 
 
+#: ``f32[2,4]``
+_ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
+_BITS = re.compile(r"\d+")
+
+
+class ResultArray(NamedTuple):
+    """An array that an instruction returns."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that it takes; a truth value takes one."""
+        bits = _BITS.search(self.dtype)
+        return (prod(self.shape) * (int(bits[0]) if bits else 8) + 7) // 8
+
+
 @dataclass(frozen=True)
 class Instruction:
     """An instruction of a compiled program.
@@ -63,6 +82,12 @@ class Instruction:
     fused: str = ""
     type: str = ""
     attributes: str = ""
+
+    @property
+    def results(self) -> list[ResultArray]:
+        """The arrays that it returns."""
+        arrays = _ARRAY.findall(self.type)
+        return [ResultArray(dtype, tuple(int(size) for size in sizes.split(",") if size)) for dtype, sizes in arrays]
 
 
 def read_program(text: str) -> dict[str, Instruction]:

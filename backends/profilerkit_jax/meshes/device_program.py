@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..joining.programs import Instruction, read_program
+from ..joining.programs import Instruction, ResultArray, read_program
 from ..model.scope_names import EQUATION
 from .numbered import Chain, find_by_chain, list_numbers
 
@@ -72,8 +72,6 @@ def compile_program(lowered: Any) -> DeviceProgram:
 
 # The text that XLA writes ---------------------------------------------------------------------------------------------
 
-_ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
-_BITS = re.compile(r"\d+")
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 #: XLA's name for the body of a loop among scopes.
 _IN_BODY = "/while/body"
@@ -148,7 +146,7 @@ class _DividedText:
         for name in reversed(self.instructions):
             chain = self.chains[name]
             if chain and all(self.chains[reader] != chain for reader in self.readers[name]):
-                shapes[chain] += (array.shape for array in _list_arrays(self.instructions[name].type))
+                shapes[chain] += (array.shape for array in self.instructions[name].results)
         return dict(shapes)
 
     def count_macs(self) -> Counter[Chain]:
@@ -172,30 +170,29 @@ class _DividedText:
         [left] = self._list_given(instruction)
         contracted = _CONTRACTED.search(instruction.attributes)
         sums = prod(left.shape[int(index)] for index in contracted[1].split(",") if index) if contracted else 1
-        return sums * sum(prod(array.shape) for array in _list_arrays(instruction.type))
+        return sums * sum(prod(array.shape) for array in instruction.results)
 
     def _read_exchange(self, name: str, instruction: Instruction) -> Exchange:
         kind = _KINDS[instruction.opcode]
-        returned = _list_arrays(instruction.type)
-        elements = sum(prod(array.shape) for array in returned)
-        slice_elements = self._count_slice(name) if len(returned) == 1 else None
+        results = instruction.results
         return Exchange(
             chain=self._find_reading_equation(name) if kind == "all-gather" else self.chains[name],
             scopes=instruction.scopes,
             kind=kind,
             groups=instruction.attributes,
             shape=self._list_given(instruction)[0].shape,
-            elements=elements,
-            bytes=sum(array.bytes for array in returned),
-            slices=1 if slice_elements is None else elements // max(1, slice_elements),
+            elements=sum(prod(array.shape) for array in results),
+            bytes=sum(array.bytes for array in results),
+            slices=self._count_slices(name),
         )
 
-    def _count_slice(self, name: str) -> int | None:
-        """Return the elements of the only slice of an instruction's result that is read; None if all is read."""
+    def _count_slices(self, name: str) -> int:
+        """Return how many slices the result of an instruction has, if only one of them is read; 1 if all is read."""
+        results = self.instructions[name].results
         readers = [self.instructions[reader] for reader in self.readers[name]]
-        if len(readers) != 1 or readers[0].opcode != "dynamic-slice":
-            return None
-        return prod(_list_arrays(readers[0].type)[0].shape)
+        if len(results) != 1 or [reader.opcode for reader in readers] != ["dynamic-slice"]:
+            return 1
+        return prod(results[0].shape) // max(1, prod(readers[0].results[0].shape))
 
     def _find_reading_equation(self, name: str) -> Chain:
         """Return the numbers of the equation for which an instruction gathers data.
@@ -214,32 +211,9 @@ class _DividedText:
                     waiting.append(reader)
         return around
 
-    def _list_given(self, instruction: Instruction) -> list[_Array]:
+    def _list_given(self, instruction: Instruction) -> Sequence[ResultArray]:
         """Return the arrays of an instruction's first operand; from jaxlib 0.12 on it may be of a tuple: ``%w#0``."""
         name = instruction.operands[0]
-        arrays = _list_arrays(self.instructions[name].type)
+        arrays = self.instructions[name].results
         element = re.match(rf"%{re.escape(name)}#(\d+)", instruction.attributes)
         return [arrays[int(element[1])]] if element else arrays
-
-
-# The arrays that instructions return ----------------------------------------------------------------------------------
-
-
-class _Array(NamedTuple):
-    """An array that an instruction returns."""
-
-    dtype: str
-    shape: tuple[int, ...]
-
-    @property
-    def bytes(self) -> int:
-        """The bytes that it takes; a truth value takes one."""
-        bits = _BITS.search(self.dtype)
-        return (prod(self.shape) * (int(bits[0]) if bits else 8) + 7) // 8
-
-
-def _list_arrays(text: str) -> list[_Array]:
-    """Return the arrays in the type of an instruction."""
-    return [
-        _Array(dtype, tuple(int(size) for size in sizes.split(",") if size)) for dtype, sizes in _ARRAY.findall(text)
-    ]
