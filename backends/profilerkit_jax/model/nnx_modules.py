@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,7 +40,7 @@ def nnx_subject(model: Any) -> Subject:
         return outputs, jax.tree.leaves(nnx.state(copy))
 
     leaves = list(_list_leaves(state))
-    layers = dict(_list_layers_once(model))
+    layers = _list_layers_once(model)
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("flax.nnx", type(model).__name__, leaves, call, types, layers)
 
@@ -61,25 +60,30 @@ def _list_leaves(state: Any) -> Iterator[Leaf]:
 
 def _mark_layers(copy: Any) -> None:
     """Give each layer of a copy a class that opens its scope."""
-    for path, layer in _list_layers_once(copy):
+    for path, layer in _list_layers_once(copy).items():
         if isinstance(layer, nnx.Module) and callable(layer):
             # not by nnx's own __setattr__, which would make the path a part of the copy's graph
             object.__setattr__(layer, PATH, path)
             object.__setattr__(layer, "__class__", make_marked_class(type(layer)))
 
 
-def _list_layers_once(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each layer with its path, in the order of the attributes, in which reports have the layers.
+def _list_layers_once(model: Any) -> dict[str, Any]:
+    """Return each layer by its path, in the order of the attributes, in which reports have the layers.
 
     Containers of layers are among them. A layer with several paths has the path of its variables in nnx's state: the
     first by name. Copies that nnx makes have their attributes in that order.
     """
-    paths: dict[int, str] = {}
-    for path, layer in list_layers(model, _list_children_by_name):
-        paths.setdefault(id(layer), path)
-    for _, layer in list_layers(model, _list_children):
-        if id(layer) in paths:
-            yield paths.pop(id(layer)), layer
+    paths: dict[int, list[str]] = {}
+    layers: dict[int, Any] = {}
+    for path, layer in list_layers(model, _list_children):
+        paths.setdefault(id(layer), []).append(path)
+        layers[id(layer)] = layer
+    return {min(paths[number], key=_make_sort_key): layer for number, layer in layers.items()}
+
+
+def _make_sort_key(path: str) -> list[tuple[int, str]]:
+    """Return a path's place in the order of nnx's state: attributes by their names, items by their numbers."""
+    return [(int(name) if name.isdecimal() else -1, name) for name in path.split(".")]
 
 
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
@@ -88,12 +92,6 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     if items is None:
         items = [(name, value) for name, value in vars(layer).items() if not name.startswith("_pytree__")]
     return ((name, value) for name, value in items if _is_layer(value))
-
-
-def _list_children_by_name(layer: Any) -> Iterable[tuple[str, Any]]:
-    """Return the result of `_list_children`, sorted like nnx sorts attributes and keys; items keep their order."""
-    children = _list_children(layer)
-    return children if isinstance(layer, Sequence) else sorted(children, key=itemgetter(0))
 
 
 def _is_layer(value: Any) -> bool:
