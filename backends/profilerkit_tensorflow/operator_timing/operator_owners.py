@@ -95,11 +95,7 @@ class OperatorOwners:
 
         ``owners`` are the owners of earlier gradients.
         """
-        return (
-            self._find_by_name(gradient.name, body.forward)
-            or self._find_by_forward_call(gradient, body, owners)
-            or self._find_by_forward_value(gradient, body)
-        )
+        return self._find_by_name(gradient.name, body.forward) or self._find_by_forward_call(gradient, body, owners)
 
     def _find_by_name(self, name: str, forward: Body | None) -> Owner | None:
         """Return the owner of the forward operator, or of the scope, that the name of a gradient's operator tells."""
@@ -124,13 +120,6 @@ class OperatorOwners:
             if find_called(producer, "f") == forward:
                 recomputes = body.is_gradient(producer.name)
                 return owners.get(producer.name) if recomputes else self._find_forward_owner(producer.name, body)
-        return None
-
-    def _find_by_forward_value(self, gradient: tf.Operation, body: Body) -> Owner | None:
-        """Return the owner of the forward operator whose value a gradient takes: ``Relu`` for ``ReluGrad``."""
-        for producer in _list_producers(gradient):
-            if f"{producer.type}Grad" == gradient.type and not body.is_gradient(producer.name):
-                return self._find_forward_owner(producer.name, body)
         return None
 
 
