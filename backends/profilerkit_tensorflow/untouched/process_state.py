@@ -6,7 +6,8 @@ Only modules that are already imported are read.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -15,6 +16,7 @@ from profilerkit.backend_kit.python_state import note_python_state
 from profilerkit.process.restoring import Step
 
 from ..compat.process_state import (
+    ModuleState,
     Seeds,
     is_deterministic,
     list_module_state,
@@ -40,42 +42,47 @@ class _RecordedProcess(NamedTuple):
 
 def record_process() -> _RecordedProcess:
     """Record the settings and random states of the process."""
-    states = list(list_module_state())
-    change_seed, restore_seed = _record_seed()
-
-    def restore_modules() -> None:
-        for state in states:
-            if getattr(state.module, state.name, None) is not state.value:
-                setattr(state.module, state.name, state.value)
-
-    return _RecordedProcess(change_seed, [restore_seed, _note_switches(), restore_modules, note_python_state()])
+    seed = _Seed()
+    switches = [(switch, switch.read()) for switch in _SWITCHES]
+    modules = list(list_module_state())
+    restore = [seed.restore, partial(_restore_switches, switches), partial(_restore_modules, modules)]
+    return _RecordedProcess(seed.change, [*restore, note_python_state()])
 
 
-def _record_seed() -> tuple[Step, Step]:
-    """Return a function that sets another global seed of TensorFlow, and a function that restores the present one.
+def _restore_modules(states: Iterable[ModuleState]) -> None:
+    for state in states:
+        if getattr(state.module, state.name, None) is not state.value:
+            setattr(state.module, state.name, state.value)
+
+
+class _Seed:
+    """The global seed of TensorFlow, as it was when this was made.
 
     The kernel of a random operator is cached by its two seeds and counts its calls, and nothing can reset that count:
-    under another seed the user's kernels are not used. Clearing the cache instead would restart them. The other seed
-    depends only on the user's seed.
+    under another seed the user's kernels are not used. Clearing the cache instead would restart them.
     """
-    before = read_seeds()
-    if before is None:
-        return (lambda: None), (lambda: None)
-    state = before.generator.getstate() if before.generator else None
-    stand_in = random.Random()
-    if before.seed is not None and state is not None:
-        numbers = state[1]  # the generator's numbers, and then the count of numbers that it has given
-        stand_in.seed(f"{before.seed} {numbers[:4]} {numbers[-1]}")
 
-    def change() -> None:
+    def __init__(self) -> None:
+        self._before = read_seeds()
+        generator = None if self._before is None else self._before.generator
+        self._state = None if generator is None else generator.getstate()
+
+    def change(self) -> None:
+        """Set another seed, which depends only on the user's seed."""
+        if self._before is None:
+            return
+        stand_in = random.Random()
+        if self._before.seed is not None and self._state is not None:
+            numbers = self._state[1]  # the generator's numbers, and then the count of numbers that it has given
+            stand_in.seed(f"{self._before.seed} {numbers[:4]} {numbers[-1]}")
         set_seeds(Seeds(stand_in.getrandbits(31), stand_in))
 
-    def restore() -> None:
-        set_seeds(before)
-        if before.generator is not None:
-            before.generator.setstate(state)
-
-    return change, restore
+    def restore(self) -> None:
+        """Set the seed that it was."""
+        if self._before is not None:
+            set_seeds(self._before)
+            if self._state is not None:
+                self._before.generator.setstate(self._state)
 
 
 class _Switch(NamedTuple):
@@ -120,13 +127,8 @@ _SWITCHES: tuple[_Switch, ...] = (
 )
 
 
-def _note_switches() -> Callable[[], None]:
-    """Record all settings, and return a function that restores the changed settings."""
-    noted = [(switch, switch.read()) for switch in _SWITCHES]
-
-    def restore() -> None:
-        for switch, value in noted:
-            if switch.read() != value:
-                switch.put(value)
-
-    return restore
+def _restore_switches(switches: Iterable[tuple[_Switch, Any]]) -> None:
+    """Set the settings that have changed to the values that were read."""
+    for switch, value in switches:
+        if switch.read() != value:
+            switch.put(value)
