@@ -45,7 +45,7 @@ def record_process() -> _RecordedProcess:
     seed = _Seed()
     switches = [(switch, switch.read()) for switch in _SWITCHES]
     modules = list(list_module_state())
-    restore = [seed.restore, partial(_restore_switches, switches), partial(_restore_modules, modules)]
+    restore: list[Step] = [seed.restore, partial(_restore_switches, switches), partial(_restore_modules, modules)]
     return _RecordedProcess(seed.change, [*restore, note_python_state()])
 
 
