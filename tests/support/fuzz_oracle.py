@@ -241,7 +241,7 @@ _NO_CALLS = {"aten::detach", "aten::alias", "aten::lift_fresh", "aten::_unsafe_v
 _COMPOSITES = """
     linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm rms_norm group_norm
     batch_norm lstm gru rnn_tanh rnn_relu softmax log_softmax relu6 scaled_dot_product_attention where tile
-    repeat_interleave one_hot adaptive_max_pool1d avg_pool1d adaptive_avg_pool1d adaptive_avg_pool2d
+    one_hot adaptive_max_pool1d avg_pool1d adaptive_avg_pool1d adaptive_avg_pool2d
     adaptive_avg_pool3d max_pool1d max_pool2d max_pool3d pad argsort linalg_svdvals linalg_eigvals upsample_nearest1d
     upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
     upsample_bicubic2d
