@@ -84,8 +84,18 @@ def _tensor(tensor: torch.Tensor, identity: bool) -> Any:
         return facts
     with torch.no_grad():
         data = Bits.of(tensor)
-    grad = None if not tensor.is_leaf or tensor.grad is None else _tensor(tensor.grad, identity)
-    return (*facts, tensor.stride(), data, grad, *((id(tensor), tensor.data_ptr()) if identity else ()))
+    grad = _find_gradient(tensor)
+    found = None if grad is None else _tensor(grad, identity)
+    return (*facts, tensor.stride(), data, found, *((id(tensor), tensor.data_ptr()) if identity else ()))
+
+
+def _find_gradient(tensor: torch.Tensor) -> torch.Tensor | None:
+    try:
+        return tensor.grad if tensor.is_leaf else None
+    except (
+        RuntimeError
+    ):  # a view made without gradients whose base was written to with them: torch refuses the question
+        return None
 
 
 def alike(value: Any, expected: Any) -> bool:
