@@ -6,6 +6,7 @@ inputs of the call and small arrays of the program alone.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +20,24 @@ from profilerkit import NotOfferedError
 from ..compat import evaluate
 from .values import Value
 
-__all__ = ["Loop", "Made", "Number", "Origin", "Slice", "Stored", "Turns", "compute", "make_origin"]
+__all__ = [
+    "Loop",
+    "Number",
+    "Origin",
+    "Slice",
+    "Stored",
+    "compute",
+    "compute_from_inputs",
+    "make_origin",
+    "note_input_origins",
+]
 
 #: How the names of primitives begin that make random numbers.
 _RANDOM = ("random_", "rng_", "threefry")
+#: The most elements of a value that is computed because a condition depends on it.
+_LARGEST = 1 << 20
+#: The most elements of an array of the program from which such a value is computed.
+_LARGEST_STORED = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +91,11 @@ class Stored(Origin):
 
     stored: Any
     is_stored: bool = field(default=True, kw_only=True)
+
+    @classmethod
+    def if_small(cls, stored: Any) -> Stored | None:
+        """Return the origin of an array from which the values of conditions are computed; None for a large one."""
+        return cls(stored) if math.prod(stored.shape) <= _LARGEST_STORED else None
 
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
         return jnp.asarray(self.stored)
@@ -133,6 +153,24 @@ def make_origin(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin
     loops = frozenset[Loop]().union(*(source.loops for source in complete))
     is_stored = any(source.is_stored for source in complete)
     return Made(equation, index, inputs=tuple(complete), loops=loops, is_stored=is_stored)
+
+
+def note_input_origins(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+    """Note the origins of the outputs of an equation that follow from the inputs of the call."""
+    origins = [value.input_origin for value in inputs]
+    for index, value in enumerate(outputs):
+        if value.input_origin is None and value.scalar is None and value.shape.numel <= _LARGEST:
+            value.input_origin = make_origin(equation, inputs, origins, index)
+
+
+def compute_from_inputs(value: Value) -> Any:
+    """Return the elements of a value that follows from the inputs of the call; None for others."""
+    if value.input_origin is None or value.input_origin.loops:
+        return None
+    try:
+        return compute(value.input_origin, {})
+    except NotOfferedError:
+        return None
 
 
 def compute(origin: Origin, turns: Turns) -> Any:

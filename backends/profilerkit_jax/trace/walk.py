@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -10,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from profilerkit import NotOfferedError
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Cost
@@ -19,7 +17,7 @@ from ..compat import open_jaxpr, parameters, scope_names
 from ..costs.registry import UnknownCostError
 from .folding import fold
 from .frames import Context, Frames
-from .origins import Loop, Number, Stored, compute, make_origin
+from .origins import Loop, Number, Stored, compute, compute_from_inputs, note_input_origins
 from .pricing import describe_missing, price
 from .values import NO_WORK, Executed, Value, Work
 
@@ -41,10 +39,6 @@ _VIEWS = (
 #: Primitives whose output has the numbers of their input: it is a sum of as many elements.
 _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
 _NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
-#: The most elements of a value that is computed because a condition depends on it.
-_LARGEST = 1 << 20
-#: The most elements of an array of the program from which such a value is computed.
-_LARGEST_STORED = 1 << 10
 
 #: Goes over an equation, given the walk, the equation, its inputs, and its place; returns its outputs.
 Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value]]"
@@ -89,8 +83,7 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            origin = Stored(value) if math.prod(value.shape) <= _LARGEST_STORED else None
-            return self.make_value(aval, constant=True, input_origin=origin)
+            return self.make_value(aval, constant=True, input_origin=Stored.if_small(value))
         # A random key has a dtype of JAX's own.
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.make_value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
@@ -119,22 +112,15 @@ class Walk:
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note which outputs of an equation follow from the inputs that were given."""
-        origins = [value.input_origin for value in inputs]
-        for index, value in enumerate(outputs):
-            if value.input_origin is None and value.scalar is None and value.shape.numel <= _LARGEST:
-                value.input_origin = make_origin(equation, inputs, origins, index)
+        note_input_origins(equation, inputs, outputs)
 
     def compute_elements(self, value: Value) -> Any:
         """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
         if value.scalar is not None:
             return compute(Number(value), {})
-        if value.input_origin is None or value.input_origin.loops:
-            return None
-        try:
-            elements = compute(value.input_origin, {})
-        except NotOfferedError:
-            return None
-        self.notes.setdefault(FOLLOWED)
+        elements = compute_from_inputs(value)
+        if elements is not None:
+            self.notes.setdefault(FOLLOWED)
         return elements
 
     # Equations --------------------------------------------------------------------------------------------------------
