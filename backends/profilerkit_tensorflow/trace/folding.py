@@ -45,19 +45,10 @@ class Folding:
         self._from_inputs: set[int] = set()
         #: Whether such a value has decided a branch or a loop.
         self.follows_inputs = False
-        self._scopes: dict[int, Scope] = {}
 
     def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
         """Return a new value."""
-        if scope is not None:
-            self._scopes[id(scope)] = scope
         return Value(next(self._numbers), shape, dtype, tensor, scope)
-
-    def release(self) -> None:
-        """Drop all values: they and their scopes refer to each other, and would keep the graph's tensors alive."""
-        for scope in self._scopes.values():
-            scope.values.clear()
-        self._scopes.clear()
 
     def find_value(self, tensor: Any, scope: Scope) -> Value:
         """Return the value of a graph's tensor in a scope; it is made from the graph if no walked operator made it."""

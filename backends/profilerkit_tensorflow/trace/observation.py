@@ -90,14 +90,14 @@ def _sum_macs_of_call(call: _FunctionCall) -> int | None:
     graph = call.graph
     if len(graph.inputs) != len(call.arguments):
         return None
-    with Walk(Ownership(), HANDLERS) as walk:
-        values = []
-        for placeholder, argument in zip(graph.inputs, call.arguments, strict=True):
-            value = walk.folding.new_value(argument.shape, placeholder.dtype.name, placeholder)
-            value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else argument.numbers
-            values.append(value)
-        walk.run(graph, values)
-        return sum_macs(walk)
+    walk = Walk(Ownership(), HANDLERS)
+    values = []
+    for placeholder, argument in zip(graph.inputs, call.arguments, strict=True):
+        value = walk.folding.new_value(argument.shape, placeholder.dtype.name, placeholder)
+        value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else argument.numbers
+        values.append(value)
+    walk.run(graph, values)
+    return sum_macs(walk)
 
 
 @contextmanager

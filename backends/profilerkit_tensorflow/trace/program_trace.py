@@ -29,29 +29,29 @@ _AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
 def trace_of_program(program: Program) -> ModelTrace:
     """Walk over a traced program, of a pass or of a training step, and return its trace."""
-    with Walk(program.calls.ownership, HANDLERS, program.calls.forward_end) as walk:
-        arguments = list_arguments(program, walk.folding)
-        call = ProgramCall(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
-        work, executed = walk.work, walk.work.operators
-        memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
-        inputs = [argument.value.number for argument in arguments if argument.bytes and not argument.is_captured]
-        shown = select_shown(executed, memory.live_bytes, inputs)
-        layers = record_program_layers(program)
-        held_bytes = layers.weight_bytes + call.capture_bytes + count_constant_bytes(executed)
-        unsized = find_unsized_tensors(list_all(work.parts), call.tensors)
-        return ModelTrace(
-            layers=layers.records,
-            operators=shown.operators,
-            memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, _AS_A_GRAPH, unsized),
-            uncounted=dict(work.count_missing()),
-            method="a traced graph",
-            notes=tuple(_list_notes(walk, program, layers.packing.counts)),
-            unmade_weights=layers.packing.describe_unknown(op.type for op in executed),
-            program=program,
-            choices=tuple(work.choices),
-            operator_macs=count_operator_macs(executed),
-            peak_spread=memory.peak_spread,
-        )
+    walk = Walk(program.calls.ownership, HANDLERS, program.calls.forward_end)
+    arguments = list_arguments(program, walk.folding)
+    call = ProgramCall(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
+    work, executed = walk.work, walk.work.operators
+    memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
+    inputs = [argument.value.number for argument in arguments if argument.bytes and not argument.is_captured]
+    shown = select_shown(executed, memory.live_bytes, inputs)
+    layers = record_program_layers(program)
+    held_bytes = layers.weight_bytes + call.capture_bytes + count_constant_bytes(executed)
+    unsized = find_unsized_tensors(list_all(work.parts), call.tensors)
+    return ModelTrace(
+        layers=layers.records,
+        operators=shown.operators,
+        memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, _AS_A_GRAPH, unsized),
+        uncounted=dict(work.count_missing()),
+        method="a traced graph",
+        notes=tuple(_list_notes(walk, program, layers.packing.counts)),
+        unmade_weights=layers.packing.describe_unknown(op.type for op in executed),
+        program=program,
+        choices=tuple(work.choices),
+        operator_macs=count_operator_macs(executed),
+        peak_spread=memory.peak_spread,
+    )
 
 
 def observe_run(program: Program, name: str, earlier: Program | None) -> list[ObservedRun]:
@@ -66,12 +66,12 @@ def observe_run(program: Program, name: str, earlier: Program | None) -> list[Ob
 
 def count_program_macs(program: Program) -> int | None:
     """Return the multiply-accumulates of a program's operators; None if not all are known."""
-    with Walk(program.calls.ownership, HANDLERS) as walk:
-        try:
-            walk.run(program.graph, [argument.value for argument in list_arguments(program, walk.folding)])
-        except CostFormulaError:  # the trace has said it
-            return None
-        return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
+    walk = Walk(program.calls.ownership, HANDLERS)
+    try:
+        walk.run(program.graph, [argument.value for argument in list_arguments(program, walk.folding)])
+    except CostFormulaError:  # the trace has said it
+        return None
+    return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
 
 
 # Notes ----------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.running_order import Body, note_apart
 
@@ -42,7 +42,7 @@ class FormulaUse(NamedTuple):
 
 
 class Walk:
-    """Walks one traced function; used as a context, at whose end its values let go of the graph's tensors.
+    """Walks one traced function.
 
     Attributes:
         ownership: The layers of operators.
@@ -65,12 +65,6 @@ class Walk:
         self._prices = OperatorPrices(self.folding)
         #: The operators of scopes made anew, if a caller knows more of shapes than the graph.
         self._specialized: dict[Scope, Specialized] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.folding.release()
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
         """Walk a function's graph with these arguments and return its outputs."""
