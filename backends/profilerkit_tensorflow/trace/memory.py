@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from profilerkit.backend_kit.live_bytes import Step
@@ -48,7 +49,7 @@ class _StepWriter:
             scratch=count_scratch_bytes(operator.type, sources, operator.outputs, operator.equation),
         )
         for tensor, source, _ in outputs:
-            self._lists.note_origin(operator, tensor, sources[0] if operator.type in LIST_WRITES else source)
+            self._lists.note_buffer(operator, tensor, sources[0] if operator.type in LIST_WRITES else source)
             self._tensors[tensor.number], self._makers[tensor.number] = tensor, operator.type
         return step
 
@@ -84,37 +85,34 @@ def _find_buffer(operator: Executed, index: int, sources: Sequence[Tensor | None
     return _Output(output, source, is_held_elsewhere)
 
 
-class _Origin(NamedTuple):
-    """The first value in the buffer of a value, which is the value itself if it goes into a loop or comes out of one.
+@dataclass(eq=False)
+class _Buffer:
+    """The buffer that a value is in.
 
     Attributes:
-        number: The number of that value.
-        runs: How often the step ran that made the buffer.
-        is_carried: Whether the value goes into a loop, or comes out of one.
+        runs: How often the step ran that made it.
+        is_carried: Whether it is that of a loop variable: it may be another one in each turn.
+        is_listed: Whether a list holds it.
     """
 
-    number: int
     runs: int = 1
     is_carried: bool = False
+    is_listed: bool = False
 
 
 class _Lists:
     """Counts the bytes of lists (variants): they are the bytes of the items that operators have put in."""
 
     def __init__(self) -> None:
-        self._origins: dict[int, _Origin] = {}
+        #: The buffers of values, and the bytes of lists, by the numbers of the values.
+        self._buffers: defaultdict[int, _Buffer] = defaultdict(_Buffer)
         self._bytes: dict[int, int] = {}
-        #: The origins of the items of all lists.
-        self._listed: set[int] = set()
 
-    def note_origin(self, operator: Executed, output: Tensor, before: Tensor | None) -> None:
-        """Note the origin of an output; ``before`` is its value under another name, or in an earlier state."""
-        if before is None:
-            self._origins[output.number] = _Origin(output.number, operator.times, operator.silent)
-            return
-        origin = self._find_origin(before.number)
-        number = output.number if operator.silent else origin.number
-        self._origins[output.number] = _Origin(number, origin.runs, operator.silent)
+    def note_buffer(self, operator: Executed, output: Tensor, before: Tensor | None) -> None:
+        """Note the buffer of an output; ``before`` is its value under another name, or in an earlier state."""
+        buffer = _Buffer(operator.times) if before is None else self._buffers[before.number]
+        # An operator that is none of the model's hands a value into a loop, or out of it.
+        self._buffers[output.number] = _Buffer(buffer.runs, is_carried=True) if operator.silent else buffer
 
     def count_bytes(
         self, operator: Executed, sources: Sequence[Tensor | None], output: Tensor, source: Tensor | None
@@ -137,16 +135,12 @@ class _Lists:
         """
         if before is None or item is None:
             return 0
-        bytes_before, first = self._bytes.get(before.number, 0), self._find_origin(item.number).number
-        origin = self._find_origin(first)
-        is_same_each_time = origin.runs < operator.times and not origin.is_carried
-        if first in self._listed or is_same_each_time:
+        bytes_before, buffer = self._bytes.get(before.number, 0), self._buffers[item.number]
+        is_same_each_time = buffer.runs < operator.times and not buffer.is_carried
+        if buffer.is_listed or is_same_each_time:
             return bytes_before
-        self._listed.add(first)
-        return bytes_before + operator.times // self._find_origin(before.number).runs * item.bytes
-
-    def _find_origin(self, number: int) -> _Origin:
-        return self._origins.get(number, _Origin(number))
+        buffer.is_listed = True
+        return bytes_before + operator.times // self._buffers[before.number].runs * item.bytes
 
 
 def _list_numbers(tensors: Iterable[Tensor | None]) -> tuple[int, ...]:
