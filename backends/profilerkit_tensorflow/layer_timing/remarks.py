@@ -36,12 +36,11 @@ def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[st
     entered = add_outer(called)
     remarks = [_Remark(path, NOT_CALLED) for path, _ in program.layers if path not in entered]
     remarks += _remark_on_forward(program, forward, called)
+    remarks += _remark_on_compiled(forward, "forward")
     if gradients is not None:
         for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
             remarks.append(_Remark(path, f"backward, operators of it run in the kernels of {kernels}"))
-    remarks += _remark_on_compiled(forward, is_gradient=False)
-    if gradients is not None:
-        remarks += _remark_on_compiled(gradients, is_gradient=True)
+        remarks += _remark_on_compiled(gradients, "backward")
     if no_gradients:
         remarks.append(_Remark("", no_gradients))
     texts: defaultdict[str, list[str]] = defaultdict(list)
@@ -64,15 +63,14 @@ def _remark_on_forward(program: Program, forward: TimedPasses, called: Container
         yield _Remark(path, f"{part} in the kernels of {kernels}, which have the time")
 
 
-def _remark_on_compiled(timed: TimedPasses, *, is_gradient: bool) -> Iterator[_Remark]:
-    """Remark on layers that call functions of XLA, and on unrecorded work of the model, in one direction."""
-    direction = "backward" if is_gradient else "forward"
+def _remark_on_compiled(timed: TimedPasses, phase: str) -> Iterator[_Remark]:
+    """Remark on layers that call functions of XLA, and on unrecorded work of the model, in one phase."""
     for call in sorted(timed.compiled):
-        if call.is_gradient == is_gradient:
-            yield _Remark(call.layer, f"{direction}, it calls a function that XLA compiles, whose time is not recorded")
+        if call.phase == phase:
+            yield _Remark(call.layer, f"{phase}, it calls a function that XLA compiles, whose time is not recorded")
     unrecorded = describe_unrecorded(timed)
     if unrecorded:
-        yield _Remark("", f"{direction}, {unrecorded}")
+        yield _Remark("", f"{phase}, {unrecorded}")
 
 
 def _find_hosts(places: Iterable[NodePlace]) -> dict[str, str]:

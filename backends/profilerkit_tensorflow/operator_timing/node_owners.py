@@ -38,10 +38,10 @@ class NodePlace:
 
 
 class XlaCall(NamedTuple):
-    """A call of a function that XLA compiles: the path of the calling layer, and whether it computes gradients."""
+    """A call of a function that XLA compiles: the path of the calling layer, and the phase, forward or backward."""
 
     layer: str
-    is_gradient: bool
+    phase: str
 
 
 class NodeOwners:
@@ -103,7 +103,8 @@ class NodeOwners:
         for body in self._bodies.values():
             for name, operator in body.operators.items():
                 if operator.type.endswith("PartitionedCall") and is_compiled(body.graph, find_called(operator, "f")):
-                    compiled.add(XlaCall(self._owners.find(operator, body).path, body.is_gradient(name)))
+                    phase = "backward" if body.is_gradient(name) else "forward"
+                    compiled.add(XlaCall(self._owners.find(operator, body).path, phase))
         return compiled
 
     def _find_body(self, callers: tuple[str, ...]) -> Body:

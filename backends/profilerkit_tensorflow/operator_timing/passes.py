@@ -63,7 +63,7 @@ def measure_operator_times(
 
 def _note_unseen(timed: TimedPasses, phase: str) -> list[str]:
     """Return a note if functions that XLA compiles run in a phase: each is one call, which the profiler leaves out."""
-    layers = sorted({call.layer for call in timed.compiled if call.is_gradient == (phase == "backward")})
+    layers = sorted({call.layer for call in timed.compiled if call.phase == phase})
     if not layers:
         return []
     callers = list_some([repr(path) if path else "the model itself" for path in layers], 3)
