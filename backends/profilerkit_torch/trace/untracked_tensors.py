@@ -11,7 +11,7 @@ import torch
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import for_each, restored
 
-from ..compat.modes import unseen_by_functions
+from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 from ..costs.shapes import has_floats
 from ..model.tensors import list_tensors_alive
 from .exposed_memory import ExposedMemory, find_key
@@ -89,7 +89,8 @@ class UntrackedTensors:
         if self._knows_earlier:
             return
         self._knows_earlier = True
-        with frozen_objects_found(), unseen_by_functions():
+        # The pass may be under way: asking a sparse tensor for its parts is no work of the model.
+        with frozen_objects_found(), unseen_by_functions(), disable_dispatch_modes():
             for tensor in list_tensors_alive():
                 self._others.add(tensor, 0)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from time_limits import join
-from tiny import Call
+from tiny import BACKEND, Call
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -655,3 +655,14 @@ def test_a_generator_that_is_read_is_counted() -> None:
 def test_the_cost_of_an_autograd_function_belongs_to_its_module() -> None:
     with pytest.raises(ArgumentError, match="op=IntoEmpty.*register_module_cost"):
         register_op_cost(IntoEmpty, lambda *shapes, out: Cost(0, 0))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_tensors_of_others_are_no_work_of_the_model(layout: torch.layout) -> None:
+    """As numbers leave torch in the pass, all tensors that exist are noted, and those that sparse ones consist of."""
+    of_others = torch.eye(3).to_sparse(layout=layout)
+    model = Call(lambda self, x: x.relu() if x.new_zeros(2).tolist() else x)
+    operators = [work.operator for work in BACKEND.trace(model, ModelInputs(torch.ones(2))).operators]
+    assert operators == ["aten.new_zeros.default", "aten.relu.default"]
+    assert of_others.layout is layout
