@@ -20,12 +20,14 @@ from .named_layers import Scopes
 from .program_parts import list_all
 from .scoped_calls import PlacedWeight, count_weight_bytes, layer_calls, layer_records
 
-__all__ = ["FOLLOWED", "GraphFormat", "WalkedGraph", "describe_constants", "trace_work"]
+__all__ = ["FOLLOWED", "NO_BACKWARD_PASS", "GraphFormat", "WalkedGraph", "describe_constants", "trace_work"]
 
 #: The note of a trace in which values of inputs decided.
 FOLLOWED = (
     "branches and loops follow the values of the inputs that were given: others may take other branches and more turns"
 )
+#: The note of a training step without gradients.
+NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
 
 
 class WalkedGraph(NamedTuple):

@@ -18,7 +18,7 @@ from ..model.kinds import list_layers
 from ..trace.observation import Observation
 from ..trace.program import Program, trace_program
 from ..trace.program_trace import observe_run
-from ..trace.traced_calls import compute_loss_and_gradients
+from ..trace.traced_calls import compute_training_step
 
 __all__ = ["PreparedCall", "choose_mode", "prepare_pass", "prepare_training_step"]
 
@@ -97,7 +97,7 @@ def prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> Prepare
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        step = partial(compute_loss_and_gradients, list_layers(model), inputs)
+        step = partial(compute_training_step, list_layers(model), inputs)
         return PreparedCall(step, in_parts=step)
     program = trace_program(model, inputs, training=True, compiled=mode == "xla")
     return PreparedCall(_bind_program(program, inputs), in_parts=partial(_refuse_parts, mode))

@@ -17,7 +17,7 @@ from .building import build_symbolically, list_fed_types, put_back
 from .folding import small_value
 from .layers import LayerCalls
 from .tensor_facts import PartialShape, static_shape
-from .traced_calls import compute_loss_and_gradients, compute_traced_outputs, functions_traced_anew, quietly
+from .traced_calls import compute_traced_outputs, compute_training_step, functions_traced_anew, quietly
 
 __all__ = ["Program", "ProgramInput", "trace_program"]
 
@@ -105,7 +105,7 @@ def trace_program(
     Args:
         model: The model.
         inputs: Its inputs.
-        training: Trace a training step: it returns the sum of the outputs, and its gradients by trainable variables.
+        training: Trace a training step: it returns a `TrainingStep`.
         compiled: Make it a program for XLA.
         followed: Gets the calls of layers, also the calls before an error.
     """
@@ -136,7 +136,7 @@ def _follow_call(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, calls: 
         model_inputs = put_back(inputs, tensors)
         with as_one_replica(strategy), calls.follow(), functions_traced_anew():
             if calls.training:
-                return compute_loss_and_gradients(layers, model_inputs, between=calls.end_forward)
+                return compute_training_step(layers, model_inputs, between=calls.end_forward)
             return compute_traced_outputs(model, model_inputs)
 
     return program

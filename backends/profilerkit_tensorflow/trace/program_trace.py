@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.call_stack import note_unlisted
-from profilerkit.backend_kit.graph_traces import FOLLOWED
+from profilerkit.backend_kit.graph_traces import FOLLOWED, NO_BACKWARD_PASS
 from profilerkit.backend_kit.program_parts import list_all
 from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import MemoryTimeline
@@ -82,6 +82,8 @@ def _list_notes(walk: Walk, program: Program, packed: Mapping[int, int]) -> Iter
     yield from sorted(walk.notes)
     if walk.folding.follows_inputs:
         yield FOLLOWED
+    if program.calls.training and not program.concrete.structured_outputs.has_gradients:
+        yield NO_BACKWARD_PASS
     yield from describe_replicas(find_strategy(program.layers))
     yield from note_unlisted(program.calls.unlisted_types)
     if packed:

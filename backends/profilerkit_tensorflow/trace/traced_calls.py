@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -23,12 +23,33 @@ from ..model.kinds import is_function
 from ..model.weights import list_trainable_variables
 
 __all__ = [
-    "compute_loss_and_gradients",
+    "TrainingStep",
     "compute_traced_outputs",
+    "compute_training_step",
     "convert_callable",
     "functions_traced_anew",
     "quietly",
 ]
+
+
+class TrainingStep(NamedTuple):
+    """The tensors that a training step computes.
+
+    Attributes:
+        loss: The sum of the elements of all outputs of floats. Without such an output, the tensors that the model
+            returns: the step is then the forward pass.
+        gradients: The gradient of the loss for each trainable variable; None if the loss does not depend on it.
+        updates: The values that the forward pass would give to the untrained variables of a Keras model.
+    """
+
+    loss: Any
+    gradients: list[Any]
+    updates: list[Any]
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether there is a backward pass."""
+        return any(gradient is not None for gradient in self.gradients)
 
 
 def compute_traced_outputs(model: Any, inputs: ModelInputs) -> Any:
@@ -37,24 +58,33 @@ def compute_traced_outputs(model: Any, inputs: ModelInputs) -> Any:
         return check_outputs(_call(model, inputs, training=False))
 
 
-def compute_loss_and_gradients(
+def compute_training_step(
     layers: Sequence[tuple[str, Any]], inputs: ModelInputs, between: Callable[[], object] = nullcontext
-) -> Any:
-    """Return the loss, its gradients, and the values that the forward pass would give to untrained variables.
+) -> TrainingStep:
+    """Return the results of one training step of a model.
 
-    The loss is returned because a training step reports it: no gradient of a sum needs the last layer's outputs.
-    ``between`` is called once the loss is there, before its gradients.
+    Args:
+        layers: The model's layers by their paths, the model itself first.
+        inputs: The inputs of the call.
+        between: Called after the forward pass, when the loss is there, before the gradients.
     """
     model = layers[0][1]
     with _keep_variables(model) as scope, tf.GradientTape() as tape:
-        outputs = _call(model, inputs, training=True)
-        floats = [leaf for leaf in tf.nest.flatten(outputs) if tf.is_tensor(leaf) and leaf.dtype.is_floating]
-        loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
-        trained = list_trainable_variables(layers, tape.watched_variables())
-        watched = [_find_current(variable, scope) for variable in trained]
+        tensors = [leaf for leaf in tf.nest.flatten(_call(model, inputs, training=True)) if tf.is_tensor(leaf)]
+        floats = [tensor for tensor in tensors if tensor.dtype.is_floating or tensor.dtype.is_complex]
+        loss = tf.add_n([_sum_elements(tensor) for tensor in floats]) if floats else None
+        trained = [_find_current(v, scope) for v in list_trainable_variables(layers, tape.watched_variables())]
     updates = [] if scope is None else [_find_current(v, scope) for v in model.non_trainable_variables]
     between()
-    return loss, tape.gradient(loss, watched), updates
+    if loss is None:
+        return TrainingStep(tensors, [None] * len(trained), updates)
+    return TrainingStep(loss, tape.gradient(loss, trained), updates)
+
+
+def _sum_elements(tensor: Any) -> Any:
+    """Return the sum of the elements as a float32; of complex numbers, the sum of their real parts."""
+    real = tf.math.real(tensor) if tensor.dtype.is_complex else tensor
+    return tf.reduce_sum(tf.cast(real, tf.float32))
 
 
 def _find_current(variable: Any, scope: Any) -> Any:
@@ -62,11 +92,14 @@ def _find_current(variable: Any, scope: Any) -> Any:
     current = scope.get_current_value(variable) if scope is not None else None
     if current is not None:
         return current
-    return variable.value if not isinstance(variable, tf.Variable) else variable
+    return variable if isinstance(variable, tf.Variable) else variable.value
 
 
 def _keep_variables(model: Any) -> AbstractContextManager[Any]:
-    """Return a context that keeps a Keras model from writing to its variables, and initializes none of them."""
+    """Return a context that keeps a Keras model from writing to its variables, and initializes none of them.
+
+    It gives Keras' scope, which has the values that were to be written; None for other models.
+    """
     if not is_keras(model):
         return nullcontext()
     scope: AbstractContextManager[Any] = sys.modules["keras"].StatelessScope(initialize_variables=False)
@@ -75,14 +108,14 @@ def _keep_variables(model: Any) -> AbstractContextManager[Any]:
 
 def _call(model: Any, inputs: ModelInputs, training: bool) -> Any:
     """Return the outputs of one call: by the function that was given as ``call=``, or of the model itself."""
-    called = convert_callable(model) if is_function(model) else model
-    if inputs.function is not None:
-        return convert_callable(inputs.function)(called, *inputs.args, **inputs.kwargs)
-    if is_keras(model):
+    if inputs.function is None and is_keras(model):
         args, kwargs = call_arguments(model, inputs.args, inputs.kwargs)
         return model(*args, **{"training": training, **kwargs})
-    in_training = {"training": True} if training and takes_training(model) else {}
-    return call_model(called, inputs.args, {**in_training, **inputs.kwargs})
+    model_or_function = convert_callable(model) if is_function(model) else model
+    if inputs.function is not None:
+        return convert_callable(inputs.function)(model_or_function, *inputs.args, **inputs.kwargs)
+    kwargs = {"training": True, **inputs.kwargs} if training and takes_training(model) else inputs.kwargs
+    return call_model(model_or_function, inputs.args, kwargs)
 
 
 # The user's code, converted by TensorFlow's autograph: if and for over tensors become operators -----------------------
@@ -109,14 +142,14 @@ def functions_traced_anew() -> Iterator[None]:
     """
     function_class: Any = type(tf.function(lambda: None))
     original = function_class.__call__
-    twins: dict[int, Any] = {}  # by their ids; held, so that no other function gets the id of one
+    twins: set[Any] = set()
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        is_in_a_graph = type(self) is function_class and not tf.executing_eagerly()
-        twin = make_twin(self) if is_in_a_graph and id(self) not in twins else None
+        is_traced_anew = type(self) is function_class and not tf.executing_eagerly() and self not in twins
+        twin = make_twin(self) if is_traced_anew else None
         if twin is None:
             return original(self, *args, **kwargs)
-        twins[id(twin)] = twin
+        twins.add(twin)
         args, kwargs = convert_arguments(self, args, kwargs)
         return original(twin, *args, **kwargs)
 

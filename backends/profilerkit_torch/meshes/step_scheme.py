@@ -11,11 +11,12 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from profilerkit import ModelInputs
+from profilerkit.backend_kit.graph_traces import NO_BACKWARD_PASS
 from profilerkit_predict.meshes.records import OptimizerShare
 
 from ..running.training_steps import list_differentiated
 from ..trace.live_bytes import LiveBytes
-from ..training.differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss
+from ..training.differentiation import follow_gradients, make_loss
 from .rank_memory import find_share
 from .recorder import RankRecorder
 

@@ -18,10 +18,7 @@ from ..model.tensors import has_graph
 from ..running.training_steps import make_ones
 from ..trace.live_bytes import LiveBytes
 
-__all__ = ["NO_BACKWARD_PASS", "follow_gradients", "make_loss", "note_unused"]
-
-#: The note of a step without gradients.
-NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
+__all__ = ["follow_gradients", "make_loss", "note_unused"]
 
 
 class _SumOfOutputs(torch.autograd.Function):

@@ -19,6 +19,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import find_raising_line
+from profilerkit.backend_kit.graph_traces import NO_BACKWARD_PASS
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError, ProfilerKitError
 from profilerkit.process.containers import refill
@@ -38,7 +39,7 @@ from ..trace.recorder import Recorder
 from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import substitute
-from .differentiation import NO_BACKWARD_PASS, follow_gradients, make_loss, note_unused
+from .differentiation import follow_gradients, make_loss, note_unused
 from .step_functions import StepFunctions
 from .trained_layers import TrainedLayers
 from .training_recorder import TrainingRecorder

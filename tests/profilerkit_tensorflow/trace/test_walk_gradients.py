@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import tensorflow as tf
 from one_product import ONE, W, X
 from small import own_macs, trace_complete, trace_complete_step
+
+from profilerkit import profile
+from profilerkit.backend_kit.graph_traces import NO_BACKWARD_PASS
 
 
 def test_in_training_a_called_function_computes_the_gradients_that_are_used() -> None:
@@ -183,3 +187,40 @@ def test_what_the_model_does_itself_is_forward_whatever_its_name() -> None:
     first = {kind: next(op.phase for op in operators if op.operator == kind) for kind in ("AddN", "TanhGrad", "MatMul")}
     assert first == dict.fromkeys(first, "forward")
     assert operators[-1].phase == "backward"
+
+
+class Applied(tf.Module):  # type: ignore[misc]
+    """Applies a function to a product with a trainable matrix."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.kernel, self.function = tf.Variable(W), function
+
+    def __call__(self, x: Any) -> Any:
+        return self.function(x @ self.kernel)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda y: tf.argmax(y, -1), lambda y: {"large": y > 0}, tf.stop_gradient, lambda y: [tf.stop_gradient(y), y > 0]],
+    ids=["integers", "truth values", "floats", "both"],
+)
+def test_a_step_without_gradients_costs_its_forward_pass_and_says_so(function: Callable[[Any], Any]) -> None:
+    found = trace_complete_step(Applied(function), X)
+    assert found.macs == ONE
+    assert {operator.phase for operator in found.operators} == {"forward"}
+    assert NO_BACKWARD_PASS in found.notes
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_a_step_without_gradients_runs(mode: str) -> None:
+    options: Any = {"metrics": ["execution_time"], "training": True, "mode": mode, "num_iters": 2, "warmup": 0}
+    report = profile(Applied(lambda y: tf.argmax(y, -1)), X, **options)
+    assert report["execution_time"].median > 0
+
+
+def test_outputs_of_complex_numbers_have_gradients() -> None:
+    """The input is no variable: the only gradient is that of the matrix, by one more product."""
+    found = trace_complete_step(Applied(lambda y: tf.complex(y, y)), X)
+    assert found.macs == 2 * ONE
+    assert NO_BACKWARD_PASS not in found.notes
