@@ -185,7 +185,8 @@ def compute(origin: Origin, turns: Turns) -> Any:
         needed = [source for source in last.inputs if id(source) not in arrays]
         if needed:
             waiting += needed
-        else:
-            waiting.pop()
+            continue
+        waiting.pop()
+        if id(last) not in arrays:  # several equations may read it, and wait for it
             arrays[id(last)] = last.array([arrays[id(source)] for source in last.inputs], turns)
     return arrays[id(origin)]

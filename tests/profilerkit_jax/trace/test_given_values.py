@@ -6,7 +6,8 @@ Numbers of turns are counted by running the same loop in numpy.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from profilerkit import ModelInputs, ModelTrace, TensorSpec, profile
 from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.trace.origins import Origin, Turns, compute
 
 S = jax.ShapeDtypeStruct
 MATRIX = S((4, 4), "float32")
@@ -286,3 +288,27 @@ def test_numbers_of_the_program_are_folded_as_xla_computes_them(number: Any, ind
     function = lambda x: switch(x, jnp.asarray(number(), "int32"))  # noqa: E731
     assert min(max(int(number()), 0), 2) == index
     assert trace_function(function, MATRIX).macs == index * ONE
+
+
+# Values that several equations read -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Origin):
+    """The sum of its inputs and one; notes each time that it is computed."""
+
+    computed: list[Origin]
+
+    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
+        self.computed.append(self)
+        return 1 + sum(inputs)
+
+
+def test_a_value_is_computed_once_however_many_equations_read_it() -> None:
+    computed: list[Origin] = []
+    doubled = first = Sum(computed)
+    for _ in range(5):
+        doubled = Sum(computed, inputs=(doubled, doubled))
+    both = Sum(computed, inputs=(first, doubled, first))
+    assert compute(both, {}) == 1 + (2**6 - 1) + 2
+    assert len(computed) == len(set(map(id, computed))) == 7
