@@ -126,7 +126,7 @@ def time_model(
 
 def _add_gradients(timed: TimedModel, model: Any, fed: ModelInputs, sessions: _Sessions) -> TimedModel:
     """Return the passes of a model with those of training steps, or with the reason why there are none."""
-    if not any(tensor.dtype.is_floating for tensor in timed.program.graph.outputs):
+    if not any(tensor.dtype.is_floating or tensor.dtype.is_complex for tensor in timed.program.graph.outputs):
         reason = "it has no backward pass: none of its outputs is of a floating-point type"
         return timed._replace(no_gradients=reason)
     try:

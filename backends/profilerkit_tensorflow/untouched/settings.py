@@ -50,15 +50,15 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 def conditions(model: Any) -> Iterator[str]:
-    """Yield the settings that are on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
-    for name in ("keras", "tf_keras"):
-        if name in sys.modules:
-            policy = _name_policy(sys.modules[name])
-            if "mixed" in policy:
-                yield f"the policy {policy} of {name} for new layers"
+    """Yield the settings that are on, in words: policies of dtypes, XLA, and functions that run eagerly."""
+    usual = {module: _floatx(module) for module in ("keras", "tf_keras")}
+    for module, floatx in usual.items():
+        policy = _name_policy(sys.modules[module]) if module in sys.modules else ""
+        if _is_of_floats(policy) and policy != floatx:
+            yield f"the policy {policy} of {module} for new layers"
     layers = flat_layers(model) if is_any_keras(model) else []
     policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in layers}
-    for policy in sorted(name for name in policies if "mixed" in name):
+    for policy in sorted(filter(_is_of_floats, policies - set(usual.values()))):
         yield f"layers of the policy {policy}"
     if tf.config.optimizer.get_jit():
         yield "XLA for all functions (tf.config.optimizer.set_jit)"
@@ -70,6 +70,11 @@ def conditions(model: Any) -> Iterator[str]:
     if getattr(model, "run_eagerly", False) is True:
         yield "run_eagerly of the model"
     yield from list_changes(SETTINGS, counts=True)
+
+
+def _is_of_floats(policy: str) -> bool:
+    """Return whether a policy computes with floats; a layer of integers or texts has a policy of another name."""
+    return "float" in policy
 
 
 def _name_policy(keras: Any) -> str:

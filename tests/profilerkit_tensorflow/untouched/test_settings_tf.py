@@ -15,6 +15,7 @@ from profilerkit.backend_kit.settings import Setting
 from profilerkit_tensorflow import TFBackend
 from profilerkit_tensorflow.untouched.process_state import put_graph_options
 from profilerkit_tensorflow.untouched.settings import SETTINGS
+from profilerkit_tensorflow.untouched.settings import conditions as read_conditions
 
 
 def _put_determinism(on: bool) -> None:
@@ -69,6 +70,23 @@ def test_a_setting_is_named_where_it_changes_something(setting: Setting, value: 
     words = f"{setting.name}: {value}"
     assert words in conditions("macs", "execution_time")
     assert (words in conditions("macs")) is setting.counts
+
+
+@pytest.mark.parametrize("policy", ["bfloat16", "float16", "mixed_bfloat16", "float64"])
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_a_policy_is_named_for_new_layers_and_for_the_layers_of_a_model(package: str, policy: str) -> None:
+    framework: Any = pytest.importorskip(package)
+    layers, put = framework.layers, framework.mixed_precision.set_global_policy
+    put(policy)
+    try:
+        model = framework.Sequential([layers.Input((4,)), layers.Dense(3)])
+        words = {f"the policy {policy} of {package} for new layers", f"layers of the policy {policy}"}
+        assert set(read_conditions(model)) == words
+    finally:
+        put("float32")
+    assert list(read_conditions(model)) == [f"layers of the policy {policy}"]
+    layers_of_integers = framework.Sequential([layers.Input((4,)), layers.Rescaling(2, dtype="int32")])
+    assert list(read_conditions(layers_of_integers)) == []
 
 
 def test_a_profiler_does_not_remember_values_under_another_setting(setting: Setting) -> None:
