@@ -341,8 +341,10 @@ class ModelTrace:
     @property
     def size_bytes(self) -> int:
         """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
-        weights = (weight for layer in self.layers for weight in (*layer.parameters, *layer.buffers))
-        return sum(weight.bytes for weight in distinct(weight for weight in weights if weight.persistent))
+        weights = [
+            weight for layer in self.layers for weight in (*layer.parameters, *layer.buffers) if weight.persistent
+        ]
+        return sum([weight.bytes for weight in distinct(weights)])
 
     @property
     def peak_operator(self) -> OpRecord | None:
