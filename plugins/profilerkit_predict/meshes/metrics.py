@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 from profilerkit import ModelTrace, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
-from profilerkit.count_text import format_count
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.trace.layer_paths import describe_layers, walk_outwards
@@ -61,7 +60,7 @@ class ComputeRank(ProfilerFunction):
         state = kept.find_state()
         memory = find_step_memory(trace, state, optimizer, backend)
         peak, unknown_state = kept.divide_peak(state)
-        missing = tuple(f"{name} ({format_count(calls, 'call')})" for name, calls in sorted(step.unknown.items()))
+        missing = step.list_unknown()
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
         return {

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from profilerkit import ModelTrace
 from profilerkit.costs import Cost
 from profilerkit.costs.reduction import all_reduce
+from profilerkit.count_text import format_count
 from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import WeightRecord
 
@@ -155,6 +156,10 @@ class RankTrace:
             kind = replace(placed.collective, calls=0, bytes=0, sent_bytes=0)
             sums[kind] = sums.get(kind, kind).add(placed.collective)
         return tuple(sums.values())
+
+    def list_unknown(self) -> tuple[str, ...]:
+        """Return the collectives of unknown size, in words."""
+        return tuple(f"{name} ({format_count(calls, 'call')})" for name, calls in sorted(self.unknown.items()))
 
     @property
     def peak_parts(self) -> dict[str, int]:

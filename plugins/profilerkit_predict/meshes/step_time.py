@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from profilerkit import ModelTrace, Noted, Partial, Unavailable
 from profilerkit.arguments.checks import Check, at_least, positive
@@ -21,9 +21,25 @@ from ..rank_metrics import TIMES, CollectiveTime, ExposedTime, RankStepTime
 from .layout import RankModel
 from .records import Collective, RankTrace
 
+if TYPE_CHECKING:
+    from .rank_backend import RankBackend
+
 NETWORK: Check = positive("network=50e9, bytes per second of each device").or_none()
 RANKS_PER_NODE: Check = at_least(1)
 _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its bytes per second and device: network=50e9)"
+_OF_LINKS = "what the links do not reach of their bandwidth"
+
+
+class Partners(NamedTuple):
+    """How many ranks take part in a collective, this rank among them: all, and those in this rank's node."""
+
+    ranks: int
+    in_node: int
+
+    @property
+    def elsewhere(self) -> int:
+        """How many are in other nodes."""
+        return self.ranks - self.in_node
 
 
 @dataclass(frozen=True)
@@ -39,32 +55,34 @@ class Links:
     network: float | None
     ranks_per_node: int
 
-    def count_partners(self, collective: Collective) -> tuple[int, int]:
-        """Return how many ranks take part in a collective, and how many of them are in this rank's node."""
+    def count_partners(self, collective: Collective) -> Partners:
+        """Return how many ranks take part in a collective."""
         partners = collective.list_partners(self.rank, self.mesh)
         node = self.rank // self.ranks_per_node
-        return len(partners), sum(rank // self.ranks_per_node == node for rank in partners)
+        return Partners(len(partners), sum(rank // self.ranks_per_node == node for rank in partners))
 
     def list_unknown(self, collectives: Iterable[Collective]) -> tuple[str, ...]:
         """Return the unknown links that some of the collectives use, in words."""
-        in_nodes = all(ranks == in_node for ranks, in_node in map(self.count_partners, collectives))
-        return () if in_nodes or self.network is not None else (_UNKNOWN_NETWORK,)
+        leaves_node = any(self.count_partners(collective).elsewhere for collective in collectives)
+        return (_UNKNOWN_NETWORK,) if leaves_node and self.network is None else ()
 
     def find_seconds(self, collective: Collective) -> float:
         """Return the least seconds that a collective takes; if the network is not known, the seconds of the link alone.
 
         In a ring, the data leave a node through all of its participating devices, each with its share. In an
         all-to-all, each other device gets an equal part; parts for other nodes leave through this device's own network
-        link.
+        link. Both links work at the same time, so that the slower one counts.
         """
-        ranks, in_node = self.count_partners(collective)
-        sent = collective.sent_bytes
-        if in_node == ranks or self.network is None:
+        partners, sent = self.count_partners(collective), collective.sent_bytes
+        if self.network is None or not partners.elsewhere:
             return sent / self.link
         if collective.kind == "all-to-all":
-            to_one = sent / (ranks - 1)
-            return max(to_one * (in_node - 1) / self.link, to_one * (ranks - in_node) / self.network)
-        return max(sent / self.link if in_node > 1 else 0.0, sent / (in_node * self.network))
+            part = sent / (partners.ranks - 1)
+            by_link, by_network = part * (partners.in_node - 1), part * partners.elsewhere
+        else:
+            by_link = sent if partners.in_node > 1 else 0
+            by_network = sent / partners.in_node
+        return max(by_link / self.link, by_network / self.network)
 
 
 class UnknownLinkError(ArgumentError):
@@ -110,7 +128,7 @@ class ComputeRankTime(PredictingFunction):
             network: Bytes per second between nodes, of each device in one direction; 400 Gbit/s are 50e9.
             ranks_per_node: How many devices a node has.
         """
-        step: RankTrace = backend.step  # type: ignore[attr-defined]
+        step = cast("RankBackend", backend).step
         if on is None:
             return _give_no_time("no device was given; give one: on='h100'")
         target = device(on)
@@ -119,7 +137,7 @@ class ComputeRankTime(PredictingFunction):
             work = predict_trace(training_trace, target, dtype=dtype)
         except (UnknownLinkError, UnknownPeakError, NothingToPredictError) as error:
             return _give_no_time(str(error))
-        return _predict(work, step.collectives, links)
+        return _predict(work, step, links)
 
 
 def _give_no_time(reason: str) -> dict[str, Any]:
@@ -127,26 +145,24 @@ def _give_no_time(reason: str) -> dict[str, Any]:
     return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(reason))
 
 
-def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) -> dict[str, Any]:
-    """Return the values, as bounds if the device is known by its data sheet.
+def _predict(work: Prediction, step: RankTrace, links: Links) -> dict[str, Any]:
+    """Return the values. What the links take beyond their least time is not known, so such a time has no upper end.
 
     Collectives that overlap run beside the work; for all others the work waits.
     """
-    seconds = {collective: links.find_seconds(collective) for collective in collectives}
-    beside = sum(took for collective, took in seconds.items() if collective.overlaps)
-    waited = sum(took for collective, took in seconds.items() if not collective.overlaps)
-    missing = links.list_unknown(seconds)
-    in_collectives = beside + waited
-    exposed = waited + max(0.0, beside - work.seconds)
-    value = waited + max(work.seconds, beside)
-    low = waited + max(work.low, beside)
-    high = None if work.high is None or missing else waited + max(work.high, beside)
-    is_bound = work.estimate is None
-    of_work = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
-    of_links = "what the links do not reach of their bandwidth"
+    beside = sum(links.find_seconds(collective) for collective in step.collectives if collective.overlaps)
+    waited = sum(links.find_seconds(collective) for collective in step.collectives if not collective.overlaps)
+    of_work = "what the device does not reach of its peaks" if work.estimate is None else "predicted, not measured"
+    of_links = (_OF_LINKS, *links.list_unknown(step.collectives), *step.list_unknown())
+    is_alone = not step.collectives and not step.unknown
+
+    step_seconds = waited + max(work.seconds, beside)
+    step_bounds = Bounds(waited + max(work.low, beside), work.high if is_alone else None)
+    step_missing = (of_work,) if is_alone else (of_work, *of_links)
     note = f"on {work.device.name} ({work.tier}), {work.seconds:.3g} s of work"
+    exposed = waited + max(0.0, beside - work.seconds)
     return {
-        RankStepTime.NAME: Noted(Partial(value, (of_work, *missing), Bounds(low, high)), note),
-        CollectiveTime.NAME: Partial(in_collectives, (of_links, *missing), Bounds(in_collectives, None)),
-        ExposedTime.NAME: Partial(exposed, (of_work, *missing), Bounds(waited, None)),
+        RankStepTime.NAME: Noted(Partial(step_seconds, step_missing, step_bounds), note),
+        CollectiveTime.NAME: Partial(beside + waited, of_links, Bounds(beside + waited, None)),
+        ExposedTime.NAME: Partial(exposed, (of_work, *of_links), Bounds(waited, None)),
     }

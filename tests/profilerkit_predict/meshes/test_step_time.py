@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_sh
 import mesh_networks as networks
 from click.testing import CliRunner
 
-from profilerkit import ArgumentError, DeviceInfo, Report, profile
+from profilerkit import ArgumentError, DeviceInfo, ModelTrace, Report, profile
 from profilerkit.cli import cli
 from profilerkit.devices import Figure
-from profilerkit_predict.meshes.records import Collective
-from profilerkit_predict.meshes.step_time import Links
+from profilerkit.trace.bounds import Bounds
+from profilerkit_predict.meshes.records import Collective, PlacedCollective, RankTrace
+from profilerkit_predict.meshes.step_time import Links, _predict
 
 #: The peak in FLOP/s, and the bytes per second of the link in one direction.
 PEAK, LINK = 1e9, 1e6
@@ -26,6 +28,7 @@ TOY = DeviceInfo(
     dense_peaks={"float32": Figure(PEAK, "an example")},
     figures={"link_bandwidth": Figure(2 * LINK, "an example")},
 )
+REASON = "what the links do not reach of their bandwidth"
 #: The forward MACs of the network, by the formula of test_mesh_ranks; a step has three times as many.
 MACS = 3 * 3_538_944
 
@@ -56,6 +59,35 @@ def test_seconds_by_the_slowest_link(
     unknown = replace(links, network=None)
     assert unknown.find_seconds(exchanged) == pytest.approx(900 / 450)
     assert bool(unknown.list_unknown([exchanged])) == (seconds != 900 / 450)
+
+
+def predict_step(exchanged: tuple[PlacedCollective, ...], unknown: dict[str, int]) -> dict[str, Any]:
+    """A step of 1 s of work, 0.9 to 1.1 s by a calibration; the link takes a second for 1,000 bytes."""
+    work: Any = SimpleNamespace(seconds=1.0, low=0.9, high=1.1, estimate=1.0, device=TOY, tier="calibrated")
+    step = RankTrace(ModelTrace((), ()), exchanged=exchanged, unknown=unknown)
+    found = _predict(work, step, Links({"dp": 2}, 0, 1000.0, None, 8))
+    return {**found, "rank_step_time": found["rank_step_time"].value}
+
+
+@pytest.mark.parametrize(("overlaps", "low", "value"), [(False, 2.9, 3.0), (True, 2.0, 2.0)])
+def test_a_step_that_exchanges_has_no_upper_end(overlaps: bool, low: float, value: float) -> None:
+    """2,000 bytes take 2 s at least, and nobody knows how much longer: a calibration is of the work alone."""
+    collective = Collective("", "all-reduce", "dp", 2, "backward", 1, 2000, 2000, overlaps)
+    found = predict_step((PlacedCollective(0, collective),), {})
+    step = found["rank_step_time"]
+    assert (step.value, step.bounds) == (pytest.approx(value), Bounds(low, None))
+    assert {name: REASON in part.missing for name, part in found.items()} == dict.fromkeys(found, True)
+
+
+def test_an_exchange_of_unknown_size_is_said() -> None:
+    found = predict_step((), {"all_to_all": 3})
+    assert {name: "all_to_all (3 calls)" in part.missing for name, part in found.items()} == dict.fromkeys(found, True)
+    assert found["rank_step_time"].bounds == Bounds(0.9, None)
+
+
+def test_a_step_that_exchanges_nothing_has_the_ends_of_its_work() -> None:
+    step = predict_step((), {})["rank_step_time"]
+    assert (step.value, step.missing, step.bounds) == (1.0, ("predicted, not measured",), Bounds(0.9, 1.1))
 
 
 def profile_on_toy(parallelize: Any, mesh: dict[str, int], **more: Any) -> Report:
