@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from .adapters import Adapters
 from .api import kv_bytes, kv_bytes_per_token, llm
+from .bursts import Burst
 from .comparison import LanguageModelComparison
 from .engines import EngineRule
 from .fitting import Fit
 from .formulas import count_expected_experts
 from .layout import Layout
 from .model_cache import CacheBytes
-from .queueing import Arrivals, Burst
+from .queueing import Arrivals
 from .records import GeneratedTokens
 from .report import LanguageModelReport
 from .serving import Serving

@@ -1,97 +1,12 @@
-"""When requests have their first tokens: prompts that arrive at once, and requests that arrive at a rate."""
+"""How long requests wait that arrive at a rate: a queue for the prompts, beside sequences that are decoded."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from profilerkit.arguments.checks import inside
-
-from .step_cost import StepCost
-from .steps import Piece
-
-
-@dataclass(frozen=True, slots=True)
-class Burst:
-    """The first tokens of prompts that arrive at once and are run in order, at most so many tokens in a pass.
-
-    Attributes:
-        batch: The prompts.
-        passes: How many passes they take; if there are several replicas, the passes of one.
-        first: Seconds until the first prompt has its first token.
-        mean: The mean of these seconds over all prompts.
-        last: Seconds until the last prompt has its first token.
-    """
-
-    batch: int
-    passes: int
-    first: float
-    mean: float
-    last: float
-
-
-class _Pass(NamedTuple):
-    """The pieces of one pass, equal pieces joined, and how many prompts of a replica end in it."""
-
-    pieces: list[Piece]
-    prompts_ended: int
-
-
-def predict_burst(cost: StepCost, batch: int, prompt: int, most_tokens: int) -> Burst | None:
-    """Return when prompts that arrive at once have their first tokens; None if a figure of the device is not known.
-
-    A pass takes the next tokens of all prompts in their order: the rest of one and the start of the next together.
-    """
-    replicas = cost.layout.data
-    passes = list(_list_passes(-(-batch // replicas), prompt, cost.shared_prefix, most_tokens, replicas))
-    clock, ends = 0.0, []
-    for pieces, prompts_ended in passes:
-        seconds = cost.run_together(pieces).seconds
-        if seconds is None:
-            return None
-        clock += seconds
-        ends += [clock] * prompts_ended
-    return Burst(batch, len(passes), ends[0], sum(ends) / len(ends), ends[-1])
-
-
-def _list_passes(prompts: int, prompt: int, shared: int, most_tokens: int, replicas: int) -> Iterator[_Pass]:
-    """Yield the passes of so many prompts, which are alike; ``shared`` tokens of each are in the cache already.
-
-    The tokens of all prompts, one prompt behind the other, are cut into passes as long as the replica's share of
-    ``most_tokens``. Of three prompts of five tokens, with four tokens in a pass:
-
-    >>> for pieces, prompts_ended in _list_passes(3, 5, 0, 4, 1):
-    ...     print([piece.new_tokens for piece in pieces], prompts_ended)
-    [4] 0
-    [1, 3] 1
-    [2, 2] 1
-    [3] 1
-    """
-    length = prompt - shared
-    in_pass, total = max(most_tokens // replicas, 1), prompts * length
-    for start in range(0, total, in_pass):
-        end = min(start + in_pass, total)
-        pieces = _cut_pieces(start, end, length, shared, replicas)
-        yield _Pass(pieces, prompts_ended=end // length - start // length)
-
-
-def _cut_pieces(start: int, end: int, length: int, shared: int, replicas: int) -> list[Piece]:
-    """Return the pieces between two tokens: the rest of a prompt, whole prompts, the start of the next prompt."""
-    pieces = []
-    done = start % length
-    if done:
-        rest = min(length - done, end - start)
-        pieces.append(Piece(replicas, rest, shared + done))
-        start += rest
-    whole, begun = divmod(end - start, length)
-    if whole:
-        pieces.append(Piece(whole * replicas, length, shared, has_inputs=True))
-    if begun:
-        pieces.append(Piece(replicas, begun, shared, has_inputs=True))
-    return pieces
-
 
 #: The check of a rate of requests.
 RATE = inside(0, float("inf"), "the requests that arrive in a second, a number above 0").or_none()
@@ -111,7 +26,7 @@ class Arrivals:
         first_token: The mean seconds until the first token: wait and prefill; None as above.
         sequences: How many sequences are decoded at the same time, at least; None as above.
         per_token: Seconds of a later token between which prompts are run; None as above.
-        most_requests: The most requests in a second that can be served, with as many sequences as fit.
+        most_requests: The most requests in a second that can be served, with no more sequences than fit.
     """
 
     rate: float
@@ -123,42 +38,77 @@ class Arrivals:
     most_requests: float
 
 
-def predict_arrivals(
-    rate: float,
-    prefill: float,
-    new: int,
-    decode: Callable[[int], float | None],
-    most_sequences: int,
-    replicas: int,
-    drafting: float = 0.0,
-) -> Arrivals | None:
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """The time that one replica takes for its requests.
+
+    A step of several stages of a pipeline runs as many groups of sequences, and takes the time of the largest group. It
+    is full if all groups are equal.
+
+    Attributes:
+        prefill: Seconds of a prompt.
+        later_tokens: How many tokens of a request are decoded: all but the first.
+        decode: Returns the seconds of a later token of each of so many sequences. Of two full steps, the larger must
+            not take more for each of its sequences.
+        most_sequences: How many sequences fit.
+        drafting: Seconds of the drafters that read a prompt after its first token.
+        stages: The stages of the pipeline.
+    """
+
+    prefill: float
+    later_tokens: int
+    decode: Callable[[int], float]
+    most_sequences: int
+    drafting: float = 0.0
+    stages: int = 1
+
+    @property
+    def service(self) -> float:
+        """The seconds of a prompt and of its drafters."""
+        return self.prefill + self.drafting
+
+    @property
+    def most_requests(self) -> float:
+        """The most requests in a second: with the largest full step, or with as many sequences as fit."""
+        sizes = (*self._full_steps[-1:], self.most_sequences)
+        return max(map(self.count_requests, sizes))
+
+    @property
+    def _full_steps(self) -> range:
+        """The sequences of each full step that fits."""
+        return range(self.stages, self.most_sequences + 1, self.stages)
+
+    def count_requests(self, sequences: int) -> float:
+        """Return the most requests in a second with so many sequences.
+
+        Each request takes its service, and of the steps that decode it the share of one sequence.
+        """
+        steps = self.later_tokens * self.decode(sequences) if self.later_tokens else 0.0
+        return 1 / (self.service + steps / sequences)
+
+    def find_fewest(self, rate: float) -> int | None:
+        """Return the fewest sequences with which so many requests in a second are served; None if too few fit.
+
+        A step that is not full may serve fewer requests than a smaller one that is. So the full steps are searched
+        first, and then the numbers of sequences between the first that suffices and the one before it.
+        """
+        too_small = self.stages * bisect_left(self._full_steps, rate, key=self.count_requests)
+        larger = range(too_small + 1, min(too_small + self.stages, self.most_sequences) + 1)
+        return next((sequences for sequences in larger if self.count_requests(sequences) >= rate), None)
+
+
+def predict_arrivals(rate: float, replica: Replica, replicas: int = 1) -> Arrivals:
     """Return the waiting times of requests at a rate: a queue with random arrivals and one service time for all.
 
-    The mean wait is Pollaczek and Khinchine's for such a queue (M/D/1), ``load * service / (2 * (1 - load))``.
-    The rest of the time decodes: with ``b`` sequences each of which gets ``new - 1`` later tokens, as many requests end
-    as arrive if ``rate * (new - 1) * decode(b) = b * (1 - load)``.
-
-    The service is ``prefill``, the seconds of a prompt, and ``drafting``, those of the drafters that read it after its
-    first token. ``decode`` returns the seconds of a later token of each of so many sequences of a replica, or None if
-    they are not known; ``most_sequences`` fit in a replica. Replicas share requests evenly.
+    Replicas share the requests evenly. The mean wait is Pollaczek and Khinchine's for such a queue (M/D/1),
+    ``load * service / (2 * (1 - load))``. The rest of the time decodes: ``b`` sequences suffice for the rate of a
+    replica if ``rate * later_tokens * decode(b) <= b * (1 - load)``.
     """
-    replica_rate, service = rate / replicas, prefill + drafting
-    later = new - 1
-    load = replica_rate * service
-    if later and decode(1) is None:
-        return None
-
-    def find_decode_seconds(sequences: int) -> float:
-        """Return the seconds of all later tokens of each of so many sequences."""
-        return later * (decode(sequences) or 0.0) if later else 0.0
-
-    def keeps_up(sequences: int) -> bool:
-        return replica_rate * find_decode_seconds(sequences) <= sequences * (1 - load)
-
-    most_requests = replicas / (service + find_decode_seconds(most_sequences) / most_sequences)
-    if load >= 1 or not keeps_up(most_sequences):
+    load = rate / replicas * replica.service
+    most_requests = replicas * replica.most_requests
+    sequences = replica.find_fewest(rate / replicas) if load < 1 else None
+    if sequences is None:
         return Arrivals(rate, load, None, None, None, None, most_requests)
-    sequences = 1 + bisect_left(range(1, most_sequences + 1), True, key=keeps_up)  # the fewest that keep up
-    wait = load * service / (2 * (1 - load))
-    per_token = (decode(sequences) or 0.0) / (1 - load) if later else None
-    return Arrivals(rate, load, wait, wait + prefill, sequences * replicas, per_token, most_requests)
+    wait = load * replica.service / (2 * (1 - load))
+    per_token = replica.decode(sequences) / (1 - load) if replica.later_tokens else None
+    return Arrivals(rate, load, wait, wait + replica.prefill, sequences * replicas, per_token, most_requests)

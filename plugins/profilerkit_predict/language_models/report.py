@@ -16,10 +16,11 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
+from .bursts import predict_burst
 from .fitting import DeviceMemory, Fit
 from .model_cache import CacheBytes
 from .notes import general_notes, report_notes
-from .queueing import Arrivals, predict_arrivals, predict_burst
+from .queueing import Arrivals, Replica, predict_arrivals
 from .records import GeneratedTokens, ModelFacts
 from .report_json import write_report
 from .report_tables import list_tables
@@ -202,6 +203,10 @@ def make_report(
     )
 
 
+class _UnknownSecondsError(Exception):
+    """The figures of the device do not give the seconds of a step."""
+
+
 def _predict_arrivals(
     cost: StepCost, request: Request, fits: Sequence[Fit], speculation: Speculation | None
 ) -> Arrivals | None:
@@ -211,16 +216,25 @@ def _predict_arrivals(
     largest = fits[0].largest_batch if fits else None
     if request.rate is None or prefill is None or not largest:
         return None
-    draft = None
+    drafting: float | None = 0.0
     if speculation is not None and request.new > 1:
         draft = speculation.draft_prompts(replicas, request.prompt - shared, shared)
+        drafting = 0.0 if draft is None else draft.seconds
+    if drafting is None:
+        return None
 
-    def decode(sequences: int) -> float | None:
-        return average_later_token(cost, sequences * replicas, request.prompt, request.new, speculation)
+    def decode(sequences: int) -> float:
+        seconds = average_later_token(cost, sequences * replicas, request.prompt, request.new, speculation)
+        if seconds is None:
+            raise _UnknownSecondsError
+        return seconds
 
-    drafting = 0.0 if draft is None else draft.seconds or 0.0
     most = max(largest // replicas, 1)
-    return predict_arrivals(request.rate, prefill, request.new, decode, most, replicas, drafting)
+    replica = Replica(prefill, request.new - 1, decode, most, drafting, cost.layout.pipeline)
+    try:
+        return predict_arrivals(request.rate, replica, replicas)
+    except _UnknownSecondsError:
+        return None
 
 
 def _name_weights(cost: StepCost) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from .bursts import Burst
 from .estimating import Estimate, average, compute_rate, divide
-from .queueing import Arrivals, Burst
+from .queueing import Arrivals
 from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
 from .steps import Piece, Step
