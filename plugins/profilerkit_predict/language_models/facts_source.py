@@ -23,8 +23,9 @@ from profilerkit.protocols import require_capability
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
 from .cache_growth import find_growth
 from .gguf_models import find_gguf_facts
+from .lengths import Lengths, choose_lengths, require_context
 from .model_cache import CacheBytes, count_cache_bytes
-from .prompts import ImageSize, InputEncoder, InputKind, Lengths, choose_lengths, require_context
+from .prompts import ImageSize, InputEncoder, InputKind
 from .records import GeneratedTokens, ModelFacts
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class ModelSource:
     def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
         """Return the tokens of a prompt and of a generation; for None the usual length that the model takes.
 
-        Raises `InputError` if the model takes fewer tokens than were requested.
+        Raises `InputError` if they are more than the model takes.
         """
         if prompt is None:  # some models take prompts of one length alone: prompts of sound
             prompt = self.backend.find_prompt_length(self.model)

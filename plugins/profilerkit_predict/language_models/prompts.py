@@ -1,4 +1,4 @@
-"""The contents of each prompt: tokens, and images or sound, which an encoder turns into further tokens."""
+"""The images and the sound in each prompt, which an encoder turns into tokens."""
 
 from __future__ import annotations
 
@@ -8,48 +8,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from profilerkit.error_text import shown
-from profilerkit.errors import ArgumentError, InputError
+from profilerkit.errors import ArgumentError
 
 from .records import WeightPart
-
-#: The usual tokens of a prompt, and of a generation.
-_PROMPT, _NEW = 2048, 256
-
-
-class Lengths(NamedTuple):
-    """The tokens of each prompt, and the tokens that are generated for it."""
-
-    prompt: int
-    new: int
-
-
-def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name: str) -> Lengths:
-    """Return the tokens of a prompt and the new tokens: for None the usual number, or fewer if a model takes fewer.
-
-    >>> choose_lengths(None, None, 4096, "a model")
-    Lengths(prompt=2048, new=256)
-    >>> choose_lengths(None, None, 1024, "a model")
-    Lengths(prompt=896, new=128)
-
-    Raises `InputError` if the model takes fewer than were requested.
-    """
-    if new is None:
-        new = _NEW
-        if limit is not None:
-            new = min(_NEW, max(1, limit // 8 if prompt is None else limit - prompt))
-    if prompt is None:
-        prompt = _PROMPT if limit is None else min(_PROMPT, max(1, limit - new))
-    require_context(limit, prompt + new, name, f"prompt {prompt:,} + new {new:,} = ")
-    return Lengths(prompt, new)
-
-
-def require_context(limit: int | None, tokens: int, name: str, what: str = "") -> None:
-    """Raise `InputError` if a model does not take so many tokens; the message has ``what`` before their number."""
-    if limit is not None and tokens > limit:
-        raise InputError(
-            f"{what}{tokens:,} tokens were requested, and {name} takes {limit:,} (max_position_embeddings of its "
-            "configuration); give a shorter prompt (prompt=, --prompt) or fewer new tokens (new=, --new)"
-        )
 
 
 class InputKind(StrEnum):
@@ -104,7 +65,7 @@ class ImageSize(NamedTuple):
 
 
 def read_image_size(image_size: Any, images: int | None) -> ImageSize | None:
-    """Return the size of the images of a prompt, from a text; None for none.
+    """Return the size of the images of a prompt, from a text; None if none is given.
 
     >>> read_image_size("1024x768", images=1)
     ImageSize(width=1024, height=768)
@@ -120,7 +81,7 @@ def read_image_size(image_size: Any, images: int | None) -> ImageSize | None:
             f"image_size={shown(image_size)}: give width and height in pixels, such as '1024x768', at most "
             f"{_MOST_PIXELS:,} together"
         )
-    if images is None:
+    if not images:
         raise ArgumentError(
             f"image_size={image_size!r} (--image-size) without images: give images (--images), the number of images "
             "that each prompt has"

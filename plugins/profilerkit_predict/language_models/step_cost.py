@@ -19,7 +19,8 @@ from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
 from .formulas import count_macs
 from .layout import ONE_DEVICE, Layout
-from .prompts import EncodedInputs, require_context
+from .lengths import require_context
+from .prompts import EncodedInputs
 from .records import ModelFacts
 from .step_work import make_step
 from .steps import Piece, Step

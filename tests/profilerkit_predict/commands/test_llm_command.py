@@ -54,7 +54,7 @@ def test_several_of_anything_are_compared(spec: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--prompt", "100"], "takes 64 (max_position_embeddings of its configuration)"),
+        (["--prompt", "100"], "101 tokens are more than the 64 that"),
         (["--prompt", "8", "--new", "2", "--weights", "int5"], "weights='int5' is no format of weights"),
         (["--prompt", "8", "--new", "2", "--device", "h1000"], "no device 'h1000'"),
         (["--output", "x.png"], "give a name that ends in .json, .txt or .html"),

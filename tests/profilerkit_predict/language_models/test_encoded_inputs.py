@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from toy_language_model import DEVICE, toy_facts
 
+from profilerkit import ArgumentError
 from profilerkit_predict.checkpoints.formats import WeightKind
 from profilerkit_predict.language_models import LanguageModelReport, Piece, StepCost
-from profilerkit_predict.language_models.prompts import EncodedInputs, InputEncoder, InputKind
-from profilerkit_predict.language_models.queueing import predict_burst
+from profilerkit_predict.language_models.bursts import predict_burst
+from profilerkit_predict.language_models.prompts import EncodedInputs, InputEncoder, InputKind, read_image_size
 from profilerkit_predict.language_models.records import ReadIn, WeightPart
 from profilerkit_predict.language_models.serving import predict_serving
 
@@ -57,3 +58,9 @@ def test_a_report_shows_them() -> None:
     of_text = StepCost(FACTS, DEVICE)
     report = LanguageModelReport("Toy", FACTS, of_text, 20, 4, "bfloat16", (predict_serving(of_text, 1, 20, 4),))
     assert "text does not go through the encoder" in report.to_text()
+
+
+@pytest.mark.parametrize("images", [None, 0])
+def test_a_size_without_images_is_refused(images: int | None) -> None:
+    with pytest.raises(ArgumentError, match="without images"):
+        read_image_size("10x10", images)

@@ -473,7 +473,7 @@ def test_activations_that_fill_a_device_fit_on_no_number_of_them() -> None:
 
 
 def test_a_context_above_the_maximum_is_an_error() -> None:
-    message = r"4,097 tokens were requested, and Toy takes 4,096 \(max_position_embeddings of its configuration\)"
+    message = r"4,097 tokens are more than the 4,096 that Toy takes \(max_position_embeddings of its configuration\)"
     with pytest.raises(InputError, match=message):
         COST(1, 1, 4096)
 

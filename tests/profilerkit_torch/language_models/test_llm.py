@@ -182,12 +182,12 @@ def list_refused() -> list[tuple[str, Any, str]]:
         (
             "above the maximum",
             lambda: llm(tiny_config(), prompt=60, new=5),
-            "prompt 60 + new 5 = 65 tokens were requested, and LlamaConfig takes 64",
+            "prompt 60 + new 5 = 65 tokens are more than the 64 that LlamaConfig takes",
         ),
         (
             "a cache above the maximum",
             lambda: profilerkit.kv_bytes(tiny_config(), 65),
-            "the context = 65 tokens were requested, and LlamaConfig takes 64",
+            "the context = 65 tokens are more than the 64 that LlamaConfig takes",
         ),
         ("no model of transformers", lambda: llm(torch.nn.Linear(2, 2)), "Linear is not a model of transformers"),
         ("values", lambda: llm(tiny_config(), prompt=8, new=2, measure=True), "a model of transformers with values"),
