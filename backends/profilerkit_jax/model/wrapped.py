@@ -86,7 +86,7 @@ def _take_apart(value: Any) -> _Parts:
     if isinstance(value, FunctionType):
         return _take_function_apart(value)
     if isinstance(value, functools.partial):
-        return _take_partial_apart(value)
+        return _Parts([value.func, value.args, value.keywords], lambda parts: _make_partial(*parts))
     if isinstance(value, MethodType):
         return _Parts([value.__self__, value.__func__], lambda parts: MethodType(parts[1], parts[0]))
     if type(value) is dict and len(value) <= _LONGEST:
@@ -98,27 +98,21 @@ def _take_apart(value: Any) -> _Parts:
     return _Parts((), lambda parts: value)
 
 
-def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:
-    def rebuild(parts: list[Any]) -> Any:
-        first_keyword = 1 + len(partial.args)
-        keywords = dict(zip(partial.keywords, parts[first_keyword:], strict=True))
-        return functools.partial(parts[0], *parts[1:first_keyword], **keywords)
-
-    return _Parts([partial.func, *partial.args, *partial.keywords.values()], rebuild)
+def _make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> functools.partial[Any]:
+    return functools.partial(function, *args, **keywords)
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:
     """Return the objects that a wrapper of a library leads to, like the function that a jitted one compiles."""
     if not is_equinox_wrapper(wrapper):
         return _Parts([wrapper.__wrapped__], lambda parts: parts[0])
-    attributes = vars(wrapper)
 
     def rebuild(parts: list[Any]) -> Any:
         copy = object.__new__(type(wrapper))
-        vars(copy).update(zip(attributes, parts, strict=True))
+        vars(copy).update(parts[0])
         return copy
 
-    return _Parts(list(attributes.values()), rebuild)
+    return _Parts([vars(wrapper)], rebuild)
 
 
 def is_equinox_wrapper(value: Any) -> bool:
@@ -136,18 +130,15 @@ def _is_wrapper(value: Any, *packages: str) -> bool:
 def _take_function_apart(function: FunctionType) -> _Parts:
     """Return the variables and the defaults of a function."""
     variables = _list_variables(function)
-    defaults, named_defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
-    first_default, first_named = len(variables), len(variables) + len(defaults)  # positions among the parts
 
     def rebuild(parts: list[Any]) -> Any:
-        new_variables = zip(variables, parts[:first_default], strict=True)
-        replaced = {name: value for name, value in new_variables if value is not variables[name]}
+        new_variables, defaults, named_defaults = parts
+        replaced = {name: value for name, value in new_variables.items() if value is not variables[name]}
         copy = _copy_function(function, replaced)
-        copy.__defaults__ = tuple(parts[first_default:first_named]) or None
-        copy.__kwdefaults__ = dict(zip(named_defaults, parts[first_named:], strict=True)) or None
+        copy.__defaults__, copy.__kwdefaults__ = defaults, named_defaults
         return copy
 
-    return _Parts([*variables.values(), *defaults, *named_defaults.values()], rebuild)
+    return _Parts([variables, function.__defaults__, function.__kwdefaults__], rebuild)
 
 
 def _copy_function(function: FunctionType, replaced: Mapping[str, Any]) -> FunctionType:
