@@ -78,13 +78,14 @@ class _Visit(NamedTuple):
     is_of_a_framework: bool
 
 
-def _can_be_read(value: Any, name: str) -> bool:
+def _read_slot(value: Any, name: str) -> Any:
+    """Return the content of a slot; `MISSING` if it is empty or cannot be read."""
     try:
-        return hasattr(value, name)
+        return getattr(value, name, MISSING)
     except MemoryError:
         raise
-    except Exception:  # a property of the user may raise anything
-        return False
+    except Exception:  # a class of the user may raise anything
+        return MISSING
 
 
 class HeldState:
@@ -171,7 +172,7 @@ class HeldState:
         return (*wrapped, *attributes.values())
 
     def _visit_slots(self, slots: tuple[str, ...], value: Any) -> Iterable[Any]:
-        attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
+        attributes = {name: _read_slot(value, name) for name in slots}
         self.steps.append(functools.partial(restore_slots, value, attributes))
         others = self._visit_object(value) if hasattr(value, "__dict__") else ()
         return (*attributes.values(), *others)
