@@ -1,7 +1,8 @@
-"""The cost of an equation: the formula of its primitive, called with the facts that the walk knows."""
+"""The cost of an equation: the formula of its primitive, and the facts about values that formulas ask for."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,23 @@ from ..costs.registry import OPERATORS, UNCOUNTED, PrimitiveCall, Shapes
 from .frames import Context
 from .values import Value
 
-__all__ = ["describe_missing", "price"]
+__all__ = ["PASSING", "VIEWS", "describe_missing", "note_facts", "price"]
+
+#: Primitives whose output is their first input in another form: XLA reads the input in place if it can.
+VIEWS = (
+    "broadcast_in_dim",
+    "copy",
+    "name",
+    "pvary",
+    "reshape",
+    "sharding_constraint",
+    "slice",
+    "squeeze",
+    "stop_gradient",
+    "transpose",
+)
+#: Primitives whose output has the numbers of their input: it is a sum of as many elements.
+PASSING = (*VIEWS, "convert_element_type", "reduce_precision")
 
 
 def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], context: Context) -> tuple[Cost, str]:
@@ -45,6 +62,21 @@ def _divides_sum(inputs: Sequence[Value]) -> bool:
     if len(inputs) < 2 or inputs[0].summands == 0 or inputs[1].scalar is None:
         return False
     return bool(inputs[1].scalar == inputs[0].summands)
+
+
+def note_facts(equation: Any, inputs: Sequence[Value], output: Value, context: Context) -> None:
+    """Note the facts about the first output that formulas ask for."""
+    name, first = equation.primitive.name, inputs[0]
+    if name in PASSING:
+        output.summands, output.is_reversed = first.summands, first.is_reversed
+    elif name == "reduce_sum":
+        output.summands = first.shape.numel // max(output.shape.numel, 1)
+    elif name == "reduce_window_sum":
+        output.summands = math.prod(parameters(equation)["window_dimensions"])
+    elif name == "pad":
+        output.unpadded = first.shape.numel
+    elif name == "rev":
+        output.is_reversed = context.frame.is_backward
 
 
 def describe_missing(equation: Any) -> str:

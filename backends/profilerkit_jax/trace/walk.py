@@ -13,31 +13,16 @@ from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Cost
 
-from ..compat import open_jaxpr, parameters, scope_names
+from ..compat import open_jaxpr, scope_names
 from ..costs.registry import UnknownCostError
 from .folding import fold
 from .frames import Context, Frames
 from .origins import Loop, Number, Stored, compute, compute_from_inputs, note_input_origins
-from .pricing import describe_missing, price
+from .pricing import PASSING, VIEWS, describe_missing, note_facts, price
 from .values import NO_WORK, Executed, Value, Work
 
 __all__ = ["Handler", "Walk"]
 
-#: Primitives whose output is their first input in another form: XLA reads the input in place if it can.
-_VIEWS = (
-    "broadcast_in_dim",
-    "copy",
-    "name",
-    "pvary",
-    "reshape",
-    "sharding_constraint",
-    "slice",
-    "squeeze",
-    "stop_gradient",
-    "transpose",
-)
-#: Primitives whose output has the numbers of their input: it is a sum of as many elements.
-_PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
 _NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
 
 #: Goes over an equation, given the walk, the equation, its inputs, and its place; returns its outputs.
@@ -206,31 +191,16 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     name = equation.primitive.name
     number = fold(name, equation, inputs)
     if number is not None:
-        if name not in _PASSING:
+        if name not in PASSING:
             walk.folded += 1
         return [walk.make_value(equation.outvars[0].aval, constant=True, scalar=number)]
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     if outputs and inputs:
-        _note_facts(equation, inputs, outputs[0], context)
+        note_facts(equation, inputs, outputs[0], context)
     sources: dict[int, int] = {}
-    if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
+    if name in VIEWS and outputs[0].dtype == inputs[0].dtype:
         outputs[0].constant = inputs[0].constant
         sources[outputs[0].number] = inputs[0].number
     cost, missing = price(equation, inputs, outputs, context)
     walk.note(name, inputs, outputs, context, cost.times(context.times), missing=missing, sources=sources)
     return outputs
-
-
-def _note_facts(equation: Any, inputs: Sequence[Value], output: Value, context: Context) -> None:
-    """Note the facts about the first output that formulas ask for."""
-    name, first = equation.primitive.name, inputs[0]
-    if name in _PASSING:
-        output.summands, output.is_reversed = first.summands, first.is_reversed
-    elif name == "reduce_sum":
-        output.summands = first.shape.numel // max(output.shape.numel, 1)
-    elif name == "reduce_window_sum":
-        output.summands = int(np.prod(parameters(equation)["window_dimensions"]))
-    elif name == "pad":
-        output.unpadded = first.shape.numel
-    elif name == "rev":
-        output.is_reversed = context.frame.is_backward
