@@ -1,12 +1,16 @@
-"""The walk over the equations of a step as one device of a mesh runs them: all values have the shapes of its share.
+"""The walk over the equations of a step as one device of a mesh runs them: each value has the shape of its share.
 
-It walks over the jaxpr of the whole step, whose equations have numbers. By these it finds in XLA's divided program the
-part of each equation that one device computes, and the exchanges for it: of its inputs before it runs, or of its
-outputs after it.
+The walk goes over the jaxpr of the whole step, whose equations have numbers. XLA keeps the numbers in the program that
+it divides for the devices. By them the walk finds there, for each equation:
+
+- the shapes of one device's shares of its results: `ShareWalk.make_value` asks for them;
+- the multiply-accumulates of its products, in place of those that a formula would count;
+- its exchanges with other devices, each of which becomes an operator before or after the equation.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,13 +19,14 @@ import jax
 from jax.sharding import NamedSharding
 
 from profilerkit.backend_kit.program_parts import list_counted
+from profilerkit.backend_kit.running_order import Body
 from profilerkit.costs import matmul
 
 from ..compat import open_jaxpr, parameters
 from ..costs.communication import is_communication
 from ..trace.frames import Context
 from ..trace.origins import Loop
-from ..trace.values import Executed, Value
+from ..trace.values import Executed, Value, Work
 from ..trace.walk import Walk
 from .device_program import DeviceProgram
 from .exchanges import RankExchange
@@ -60,26 +65,17 @@ class _Current:
 
     Attributes:
         chain: Its numbers.
-        own_shares: The shapes of shares by the shapes of whole arrays, as far as the equation tells them itself.
-        has_body: Whether it has jaxprs inside: XLA's program has more arrays of it than the equation returns.
-        unknown: The shapes of its arrays whose share nothing has told: they count as a whole.
+        own_shares: The shapes of shares that it tells itself, by the shapes of the whole arrays.
+        has_body: Whether it has jaxprs inside.
+        body_times: How often its body runs, if it is a loop.
+        lacks_share: Whether it has an array whose share is unknown.
     """
 
     chain: Chain = ()
     own_shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
     has_body: bool = False
-    unknown: set[_Shape] = field(default_factory=set)
-
-    def find_share(self, shape: _Shape, program: DeviceProgram) -> _Shape:
-        """Return the shape of a device's share of one of its arrays, or the whole shape if nothing tells the share.
-
-        XLA's program tells it, or else the equation itself, which is asked first if it has a body.
-        """
-        told, divided = self.own_shares.get(shape), program.find_share(self.chain, shape)
-        share = (told or divided) if self.has_body else (divided or told)
-        if share is None:
-            self.unknown.add(shape)
-        return share or shape
+    body_times: int = 1
+    lacks_share: bool = False
 
 
 @dataclass
@@ -90,116 +86,147 @@ class ShareWalk(Walk):
         program: XLA's program for one device.
         waiting: The exchanges for equations that the walk has not met yet, by their numbers.
         exchanged: The exchanges for equations that the walk has met.
-        spots: The position of each equation, by its numbers, and by the innermost of them.
         unknown: The names of primitives whose share of work is unknown: they count as on a single device.
     """
 
     program: DeviceProgram = field(default_factory=DeviceProgram)
     waiting: dict[Chain, list[RankExchange]] = field(default_factory=dict)
     exchanged: list[Exchanged] = field(default_factory=list)
-    spots: dict[Chain, Spot] = field(default_factory=dict)
     unknown: dict[str, None] = field(default_factory=dict)
     _current: _Current = field(default_factory=_Current)
 
+    # Shares -----------------------------------------------------------------------------------------------------------
+
     def make_weight(self, aval: Any, value: Any) -> Value:
-        return super().make_weight(value, value)
+        """Return the value of a weight; ``value`` has the shape of the device's share."""
+        return super().make_value(value, constant=True)
 
     def make_input(self, aval: Any, value: Any) -> Value:
-        return super().make_input(value, None)
+        """Return the value of an input; ``value`` has the shape of the device's share."""
+        return super().make_value(value)
 
     def make_value(self, aval: Any, **facts: Any) -> Value:
-        shape = tuple(getattr(aval, "shape", ()))
-        return self._make_share(aval, self._current.find_share(shape, self.program) if shape else shape, **facts)
+        """Return the device's share of an array of the equation that the walk is in."""
+        return self._make_share(aval, self._find_share(tuple(getattr(aval, "shape", ()))), **facts)
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+        """Return the slice that a turn of a loop gets: it is divided as the stacked value is."""
         return self._make_share(aval, tuple(stacked.shape[1:]), constant=stacked.constant, scalar=stacked.scalar)
 
     def make_stack(self, aval: Any, piece: Value) -> Value:
+        """Return the stacked value of all turns of a loop: it is divided as the slice of a turn is."""
         return self._make_share(aval, (aval.shape[0], *piece.shape))
 
     def _make_share(self, aval: Any, shape: _Shape, **facts: Any) -> Value:
         struct = jax.ShapeDtypeStruct(shape, aval.dtype) if hasattr(aval, "dtype") else aval
         return super().make_value(struct, **facts)
 
+    def _find_share(self, shape: _Shape) -> _Shape:
+        """Return the shape of the share of an array, or its own shape if nothing tells the share.
+
+        XLA's program tells it, or else the equation itself. An equation with jaxprs inside is asked first, because
+        XLA's program has more arrays of it than it returns.
+        """
+        if shape == ():
+            return shape
+        current = self._current
+        own_share, share_in_program = current.own_shares.get(shape), self.program.find_share(current.chain, shape)
+        share = (own_share or share_in_program) if current.has_body else (share_in_program or own_share)
+        current.lacks_share |= share is None
+        return share or shape
+
+    # Equations --------------------------------------------------------------------------------------------------------
+
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        number, name = read_number(equation), equation.primitive.name
-        chain = self._current.chain if number is None else (*self._current.chain, number)
-        current = _Current(chain, _list_shares(equation, inputs), has_body=name in self.handlers)
-        spot = _describe_spot(equation, inputs, context)
-        exchanges = self._take_exchanges(chain, spot)
-        if is_communication(name):  # it is the operator of its exchange itself
-            outputs, ran = self._walk_inside(equation, inputs, context, current)
-            self.exchanged.extend(Exchanged(ran[-1], exchange, spot) for exchange in exchanges)
-            return outputs
-        # The inputs of an equation are exchanged before it runs, and its results are reduced after it. All exchanges of
-        # an equation with jaxprs inside count as exchanged after it.
-        after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
-        before = [exchange for exchange in exchanges if exchange not in after]
-        for exchange in before:
-            self._note_exchange(exchange, inputs, [], spot)
-        outputs, _ = self._walk_inside(equation, inputs, context, current)
-        for exchange in after:
-            self._note_exchange(exchange, outputs, outputs, spot)
+        """Go over one equation and its exchanges; return the device's shares of its outputs."""
+        outer, spot = self._current, _describe_spot(equation, inputs, context)
+        self._current = current = self._describe_equation(equation, inputs, context)
+        exchanges = self._take_exchanges(current.chain)
+        if is_communication(equation.primitive.name):  # it is the operator of its exchange itself
+            outputs, ran = self._walk_share(equation, inputs, context)
+            self.exchanged += [Exchanged(ran[-1], exchange, spot) for exchange in exchanges]
+        else:
+            # A reduction adds up the results of the equation, and any other exchange brings its inputs. All exchanges
+            # of an equation with jaxprs inside count as exchanged after it.
+            after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
+            self._note_exchanges([exchange for exchange in exchanges if exchange not in after], inputs, [], spot)
+            outputs, _ = self._walk_share(equation, inputs, context)
+            self._note_exchanges(after, outputs, outputs, spot)
+        self._current = outer
         return outputs
 
-    def _take_exchanges(self, chain: Chain, spot: Spot) -> list[RankExchange]:
-        """Return the waiting exchanges for an equation, which wait no more, and note the place of the equation."""
-        for end in list_ends(chain):
-            self.spots.setdefault(end, spot)
-        return next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
+    def walk_apart(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
+        """Go over a jaxpr inside an equation; of a loop, the last one is its body."""
+        self._current.body_times = context.times
+        return super().walk_apart(jaxpr, inputs, context)
 
-    def _walk_inside(
-        self, equation: Any, inputs: Sequence[Value], context: Context, current: _Current
+    def _describe_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> _Current:
+        number = read_number(equation)
+        return _Current(
+            self._current.chain if number is None else (*self._current.chain, number),
+            _list_shares(equation, inputs),
+            has_body=equation.primitive.name in self.handlers,
+            body_times=context.times,
+        )
+
+    def _walk_share(
+        self, equation: Any, inputs: Sequence[Value], context: Context
     ) -> tuple[list[Value], list[Executed]]:
-        """Walk an equation; return its outputs, and the operators that it ran."""
-        parts_before, outer = len(self.work.parts), self._current
-        self._current = current
-        try:
-            outputs = super().walk_equation(equation, inputs, context)
-        finally:
-            self._current = outer
+        """Go over the equation that the walk is in; return its outputs, and the operators that it ran.
+
+        The last operator gets the products that XLA's program has of the equation.
+        """
+        parts_before = len(self.work.parts)
+        outputs = super().walk_equation(equation, inputs, context)
         ran = list_counted(self.work.parts[parts_before:])
-        if ran:
-            self._count_divided(ran[-1], equation, current, context)
+        if ran and ran[-1].flops and self._current.lacks_share and self.program.shapes:
+            self.unknown.setdefault(equation.primitive.name)
+        macs = find_by_chain(self.program.macs, self._current.chain)
+        if ran and ran[-1].macs and macs:
+            ran[-1].macs, ran[-1].flops = matmul.product(macs).times(context.times)
         return outputs, ran
 
-    def _count_divided(self, last: Executed, equation: Any, current: _Current, context: Context) -> None:
-        """Count the products that XLA's program has of an equation, whose last operator gets them."""
-        if self.program.shapes and last.flops and current.unknown:
-            self.unknown.setdefault(equation.primitive.name)
-        macs = find_by_chain(self.program.macs, current.chain)
-        if macs and last.macs:
-            last.macs, last.flops = matmul.product(macs).times(context.times)
+    # Exchanges --------------------------------------------------------------------------------------------------------
 
-    def _note_exchange(
-        self, exchange: RankExchange, inputs: Sequence[Value], outputs: Sequence[Value], spot: Spot
+    def _take_exchanges(self, chain: Chain) -> list[RankExchange]:
+        """Return the exchanges that wait for an equation with these numbers; they wait no more."""
+        return next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
+
+    def _note_exchanges(
+        self, exchanges: Sequence[RankExchange], inputs: Sequence[Value], outputs: Sequence[Value], spot: Spot
     ) -> None:
-        """Note an exchange as an operator: the sums of this rank, for all its runs."""
-        times = spot.context.times
-        if exchange.instruction.is_in_body:  # in a loop, and of none of the equations in its body
-            loop = exchange.instruction.chain
-            times = max(inside.context.times for chain, inside in self.spots.items() if chain[: len(loop)] == loop)
-        where = replace(spot.context, times=times)
-        noted = self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
-        self.exchanged.append(Exchanged(noted, exchange, spot))
+        """Note exchanges for the equation that the walk is in, each as an operator with the sums of this rank."""
+        for exchange in exchanges:
+            is_in_body = exchange.instruction.is_in_body  # for a loop: it runs in each turn
+            times = self._current.body_times if is_in_body else spot.context.times
+            context, cost = replace(spot.context, times=times), exchange.cost.times(times)
+            noted = self.note(exchange.message.kind, inputs, outputs, context, cost)
+            self.exchanged.append(Exchanged(noted, exchange, spot))
 
 
 def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> Spot:
     weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
-    whole_outputs = tuple(tuple(getattr(variable.aval, "shape", ())) for variable in equation.outvars)
-    return Spot(context, weights, whole_outputs)
+    return Spot(context, weights, tuple(map(_read_shape, equation.outvars)))
 
 
 def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:
-    """Return the shape of a device's share by the shape of the whole, for the inputs of an equation.
+    """Return the shapes of a device's shares by the shapes of the whole arrays, as far as an equation tells them.
 
-    For a ``shard_map``, for its outputs, and for the shares that it goes over.
+    The inputs of an equation tell them. A ``shard_map`` has specs for its outputs, and its jaxpr takes shares. A shape
+    is left out if arrays of this shape are divided differently.
     """
-    if equation.primitive.name != "shard_map":
-        pairs = zip(equation.invars, inputs, strict=True)
-        return {tuple(getattr(atom.aval, "shape", ())): tuple(value.shape) for atom, value in pairs}
-    params = parameters(equation)
-    shares = {tuple(variable.aval.shape): tuple(variable.aval.shape) for variable in open_jaxpr(params["jaxpr"]).invars}
-    for variable, spec in zip(equation.outvars, params["out_specs"], strict=True):
-        shares[tuple(variable.aval.shape)] = NamedSharding(params["mesh"], spec).shard_shape(variable.aval.shape)
-    return shares
+    if equation.primitive.name == "shard_map":
+        params = parameters(equation)
+        taken = map(_read_shape, open_jaxpr(params["jaxpr"]).invars)
+        returned = zip(map(_read_shape, equation.outvars), params["out_specs"], strict=True)
+        pairs = {(share, share) for share in taken}
+        pairs |= {(whole, NamedSharding(params["mesh"], spec).shard_shape(whole)) for whole, spec in returned}
+    else:
+        pairs = {(_read_shape(atom), tuple(value.shape)) for atom, value in zip(equation.invars, inputs, strict=True)}
+    wholes = Counter(whole for whole, _ in pairs)
+    return {whole: share for whole, share in pairs if wholes[whole] == 1}
+
+
+def _read_shape(atom: Any) -> _Shape:
+    """Return the shape of a variable or number of a jaxpr on all devices together; a token has none."""
+    return tuple(getattr(atom.aval, "shape", ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,19 @@ from jax.sharding import PartitionSpec as P
 from mesh_networks_jax import BATCH, BLOCKS, INNER, LENGTH, WIDTH
 
 from profilerkit import InputError, ModelInputs, profile
+from profilerkit.costs import Cost
 from profilerkit_jax import Shardings
-from profilerkit_jax.meshes.exchanges import find_group
+from profilerkit_jax.meshes.device_program import DeviceProgram, Exchange
+from profilerkit_jax.meshes.exchanges import RankExchange, find_group
+from profilerkit_jax.meshes.numbered import number_equations, read_number
 from profilerkit_jax.meshes.shardings import list_weight_shardings, make_whole, read_shardings
+from profilerkit_jax.meshes.share_walk import ShareWalk
+from profilerkit_jax.model.scope_names import EQUATION
 from profilerkit_jax.model.subjects import find_subject
 from profilerkit_jax.running.devices import list_host_devices
-from profilerkit_predict.meshes.records import Purpose, RankTrace
+from profilerkit_jax.trace.control_flow import HANDLERS
+from profilerkit_jax.trace.frames import Context, Frames
+from profilerkit_predict.meshes.records import Message, Purpose, RankTrace
 
 #: Bytes of a float32.
 BYTE = 4
@@ -210,6 +218,78 @@ def test_groups_in_each_form(attributes: str, group: tuple[int, ...]) -> None:
 def test_groups_of_an_unknown_form() -> None:
     with pytest.raises(LookupError):
         find_group("replica_groups=of_another_form", 0, 8)
+
+
+# The walk by the numbers of equations ---------------------------------------------------------------------------------
+
+
+def make_walk(shapes: Any, waiting: Any) -> ShareWalk:
+    return ShareWalk(Frames(), HANDLERS, program=DeviceProgram(shapes=shapes), waiting=waiting)
+
+
+@pytest.mark.parametrize(
+    ("shares", "told", "share"),
+    [
+        ([(4, 8), (4, 8)], [], (4, 8)),
+        ([(4, 8), (8, 8)], [], None),
+        ([(8, 8), (4, 8)], [], None),
+        ([(8, 4), (4, 8)], [], None),
+        ([(8, 8), (4, 8)], [(8, 4)], (8, 4)),
+    ],
+)
+def test_inputs_tell_the_share_of_a_result_if_they_agree_and_xla_does_not_tell_it(
+    shares: list[tuple[int, ...]], told: list[tuple[int, ...]], share: tuple[int, ...] | None
+) -> None:
+    """Otherwise the sum counts as a whole, and this is said."""
+    whole = jax.ShapeDtypeStruct((8, 8), "float32")
+    numbered = number_equations(jax.make_jaxpr(lambda x, y: x + y)(whole, whole))
+    [equation] = numbered.jaxpr.eqns
+    number = read_number(equation)
+    assert number is not None
+    walk = make_walk({(number,): told, (number + 1,): [(2, 2)]}, {})
+    inputs = [walk.make_input(whole, jax.ShapeDtypeStruct(shape, "float32")) for shape in shares]
+    [total] = walk.walk_equation(equation, inputs, Context())
+    assert tuple(total.shape) == (share or (8, 8))
+    assert list(walk.unknown) == ([] if share else ["add"])
+    assert walk.work.operators[-1].flops == np.prod(share or (8, 8))
+
+
+def repeat_by_scan(turns: int, function: Any, x: Any) -> Any:
+    return jax.lax.scan(lambda carried, _: (function(carried), None), x, length=turns)[0]
+
+
+def repeat_by_while(turns: int, function: Any, x: Any) -> Any:
+    def step(state: Any) -> Any:
+        return state[0] + 1, function(state[1])
+
+    return jax.lax.while_loop(lambda state: state[0] < turns, step, (0, x))[1]
+
+
+@pytest.mark.parametrize("outer", [repeat_by_scan, repeat_by_while])
+@pytest.mark.parametrize("inner", [repeat_by_scan, repeat_by_while])
+def test_an_exchange_in_the_body_of_a_loop_runs_in_each_of_its_turns(outer: Any, inner: Any) -> None:
+    """Of 3 turns with 5 turns inside each: not as often as the inner body, nor as the condition, which runs 4 times."""
+    x = jax.ShapeDtypeStruct((2,), "float32")
+    numbered = number_equations(jax.make_jaxpr(lambda x: outer(3, partial(inner, 5, jax.numpy.sin), x))(x))
+
+    def find_loop(jaxpr: Any) -> Any:
+        return next(equation for equation in jaxpr.eqns if equation.primitive.name in ("scan", "while"))
+
+    def make_exchange(chain: tuple[int, ...]) -> RankExchange:
+        scopes = "/".join(f"{EQUATION}.{number}/while/body" for number in chain)
+        instruction = Exchange(chain, scopes, "all-reduce", "", (2,), 2, 8)
+        return RankExchange(instruction, Message("all-reduce", (0, 1), 8), Cost(0, 1))
+
+    loop = find_loop(numbered.jaxpr)
+    body = loop.params["jaxpr" if loop.primitive.name == "scan" else "body_jaxpr"]
+    around = (read_number(loop),)
+    chains: Any = [around, (*around, read_number(find_loop(body.jaxpr)))]
+    walk = make_walk({}, {chain: [make_exchange(chain)] for chain in chains})
+    walk.walk_equations(numbered.jaxpr, [walk.make_input(x, x)], Context())
+    times = {exchanged.exchange.instruction.chain: exchanged.by.times for exchanged in walk.exchanged}
+    assert times == dict(zip(chains, [3, 15], strict=True))
+    assert [exchanged.by.flops for exchanged in walk.exchanged] == [15, 3]  # the inner loop ends first
+    assert not walk.waiting
 
 
 # What users give -----------------------------------------------------------------------------------------------------
