@@ -198,6 +198,8 @@ def measure_in_turn(calls: Sequence[TimedCall], sampling: Sampling) -> list[Time
             Run.of(running.enter_context(call.backend.run(call.model, call.inputs, call.run_options))) for call in calls
         ]
         times = measure_interleaved(passes, sampling)
+        for run in passes:
+            run.observe()  # after the samples: it disturbs none, and a model may do other work by then
         return [TimedModel(time, tuple(run.runs)) for time, run in zip(times, passes, strict=True)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 from ..inputs import ModelInputs
@@ -65,12 +64,11 @@ class Run:
         self()
         return clock() - start
 
-    def observe(self) -> AbstractContextManager[object]:
-        """Return a context for one pass that is no sample, and whose operators a backend may observe.
+    def observe(self) -> None:
+        """Run one more pass, which is no sample, and add its observation to ``runs``.
 
-        The observation is added to ``runs`` at its end. Nothing is observed unless a backend overrides this method.
+        Nothing is run unless a backend overrides this method.
         """
-        return nullcontext()
 
     def samples(self, number: int, clock: Callable[[], float] = time.perf_counter) -> Sequence[float]:
         """Run that many passes and return the seconds of each."""

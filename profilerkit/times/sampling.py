@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -214,20 +214,14 @@ def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
     times: list[float] = []
     if plan.warmup is not None:
         while len(times) < plan.warmup:
-            times.append(_take_warmup(run, plan, len(times)))
+            times.append(run.seconds(plan.clock))
         return times
     best, stale = math.inf, 0
     while stale < _STALE_PASSES:
-        seconds = _take_warmup(run, plan, len(times))
+        seconds = run.seconds(plan.clock)
         times.append(seconds)
         stale = 0 if seconds < best * _FASTER else stale + 1
         best = min(best, seconds)
         if plan.clock() >= deadline:
             break
     return times
-
-
-def _take_warmup(run: Run, plan: Sampling, index: int) -> float:
-    """Return the seconds of a pass. The second pass is observed: the first pass has compiled the model if needed."""
-    with run.observe() if index == 1 else nullcontext():
-        return run.seconds(plan.clock)

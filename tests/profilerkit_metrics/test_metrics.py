@@ -1,6 +1,7 @@
 """The metrics over a fake backend: definitions, evaluation functions, and what is said when one cannot be had."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -10,10 +11,14 @@ from profilerkit import (
     InputError,
     Metric,
     MissingArgumentError,
+    ModelInputs,
     Profiler,
+    Run,
+    RunOptions,
 )
 from profilerkit.hooks.offers import default_functions
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times.sampling import Sampling
 from profilerkit_metrics import (
     ComputeEvalMetric,
     ComputeExecutionTime,
@@ -23,6 +28,7 @@ from profilerkit_metrics import (
     ComputeSize,
     DynamicEvalMetric,
 )
+from profilerkit_metrics.execution_time import TimedCall, measure_in_turn
 from profilerkit_metrics.scoring_notes import note
 
 MakeProfiler = Callable[..., Profiler]
@@ -63,6 +69,23 @@ def test_throughput_follows_from_the_time_of_the_batch(model: FakeModel, make_pr
     time, throughput = profiler.status_get("execution_time"), profiler.status_get("throughput")
     assert throughput.samples == pytest.approx([8 / sample for sample in time.samples])
     assert model.calls == 6
+
+
+def test_one_pass_is_observed_after_the_samples_and_none_of_them() -> None:
+    done: list[str] = []
+
+    class Noted(Run):
+        def observe(self) -> None:
+            done.append("observed")
+
+    class Noting(FakeBackend):
+        @contextmanager
+        def run(self, *_: Any) -> Iterator[Run]:
+            yield Noted(lambda: done.append("timed"))
+
+    call = TimedCall(FakeModel([]), Noting(), ModelInputs(1), RunOptions())
+    measure_in_turn([call, call], Sampling(num_iters=3, warmup=1))
+    assert done == ["timed"] * 8 + ["observed"] * 2
 
 
 def test_without_a_batch_dimension_there_is_no_throughput(model: FakeModel, make_profiler: MakeProfiler) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -49,15 +49,13 @@ class Pass(DevicePass):
         #: The mode that counts the work of the operators of a pass; None if nothing counts it.
         self.observation: Observation | None = None
 
-    @contextmanager
-    def observe(self) -> Iterator[None]:
-        """Count the work of the operators of one pass, as the model is written."""
+    def observe(self) -> None:
+        """Run one more pass, as the model is written, and count the work of its operators."""
         if self.observation is None:
-            yield
             return
         self.observation.begin()
         with disable_compiling(), self.observation:
-            yield
+            self()
         self.runs.append(self.observation.run("a later run"))
 
 

@@ -64,8 +64,7 @@ PLANTED: dict[str, Callable[[Any, torch.Tensor], bool]] = {
 def observe_runs(model: nn.Module, *args: Any, **kwargs: Any) -> list[ObservedRun]:
     with BACKEND.run(model, ModelInputs(*args, **kwargs)) as run:
         run()
-        with run.observe():
-            run()
+        run.observe()
     return run.runs
 
 
@@ -123,6 +122,13 @@ def test_every_metric_that_runs_the_model_notices(metric: str) -> None:
     assert "other work when it is run" in report.status("macs").missing[0]
     honest = profile(Two(lambda model, x: True), X, metrics=["macs", metric], **options)
     assert (honest["macs"], honest.status("macs").missing) == (WIDE, ())
+
+
+@pytest.mark.parametrize("options", [{"max_seconds": 1e-6}, {"warmup": 0}, {"warmup": 1}], ids=str)
+def test_what_only_later_passes_do_is_noticed_however_few_are_left_out(options: dict[str, float]) -> None:
+    report = profile(Two(PLANTED["later calls"]), X, metrics=["macs", "execution_time"], num_iters=3, **options)
+    assert report["macs"] == NARROW
+    assert f"a later run has {WIDE} MACs" in report.status("macs").missing[0]
 
 
 @pytest.mark.parametrize("metric", ["layer_times", "operator_table"])
@@ -234,8 +240,8 @@ def test_fused_layers_are_observed_whole_and_agree(name: str) -> None:
     build, options = FUSED[name]
     model, x = build().eval(), torch.rand(2, 5, 16)
     layer = 4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32
-    with BACKEND.run(model, ModelInputs(x, **options)) as run, run.observe():
-        run()
+    with BACKEND.run(model, ModelInputs(x, **options)) as run:
+        run.observe()
     assert [seen.macs for seen in run.runs] == [layer] * 2
     assert difference(model, x, **options) == ""
 
@@ -282,12 +288,10 @@ def test_what_is_hidden_is_no_observation() -> None:
 def test_training_steps_and_compiled_runs_are_not_looked_at() -> None:
     model = nn.Sequential(nn.Linear(8, 8))
     with BACKEND.run(model, ModelInputs(X), RunOptions(training=True)) as run:
-        with run.observe():
-            run()
+        run.observe()
         assert run.runs == []
     with BACKEND.run(model, ModelInputs(X), RunOptions(compile="eager")) as run:
-        with run.observe():
-            run()
+        run.observe()
         assert [seen.macs for seen in run.runs] == [NARROW]  # the first, which is not compiled
 
 
