@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from ..trace.columns import TRAFFIC, WORK
-from ..trace.rows import read_work
+from ..trace.rows import divide_known, read_work
 from ..trace.table import Table
 from .operator_times import OperatorTimeTable, sum_known
 
@@ -22,8 +22,9 @@ def operator_totals(table: Table) -> Table:
     """Return one row for each operator and phase of a table by operator and layer, the most time or MACs first.
 
     The columns are ``operator``, ``phase``, ``calls``, then for timed operators ``seconds`` (of all its calls, with the
-    operators inside), ``own_seconds`` (without; None if the profiler does not tell, and for a saved table),
-    ``average_seconds`` (of one call) and ``share``, and the counts that the table has; None if a number is not known.
+    operators inside), ``own_seconds`` (without; None if the profiler does not tell, and for a saved table) and
+    ``average_seconds`` (of one call), the counts that the table has, and for timed operators ``share`` of the seconds
+    of all; None if a number is not known.
     """
     groups: dict[_Operator, list[Mapping[str, Any]]] = {}
     for row in table:
@@ -31,11 +32,15 @@ def operator_totals(table: Table) -> Table:
     columns = [name for name in _SUMMED if name in table.columns]
     own_seconds = _sum_own_seconds(table)
     rows = [_sum_rows(members, columns, own_seconds.get(operator)) for operator, members in groups.items()]
-    whole = sum_known(row.get("seconds", 0.0) for row in rows)
-    if whole:
-        rows = [{**row, "share": row["seconds"] / whole} for row in rows]
-    by = "seconds" if "seconds" in columns else "macs"
-    return Table(sorted(rows, key=lambda row: -(row.get(by) or 0)))
+    if "seconds" not in columns:
+        return _rank(rows, "macs")
+    whole = sum_known(row["seconds"] for row in rows)
+    return _rank([{**row, "share": divide_known(row["seconds"], whole)} for row in rows], "seconds")
+
+
+def _rank(rows: Iterable[dict[str, Any]], column: str) -> Table:
+    """Return the rows with the most of a column first; those without it, or that do not know it, last."""
+    return Table(sorted(rows, key=lambda row: row.get(column) or 0, reverse=True))
 
 
 def _sum_rows(
@@ -48,7 +53,7 @@ def _sum_rows(
     total = {"operator": first["operator"], "phase": first.get("phase", "forward"), "calls": calls}
     if "seconds" in sums:
         seconds = sums.pop("seconds")
-        average = None if seconds is None or not calls else seconds / calls  # the last pass may have had no calls
+        average = divide_known(seconds, calls)  # None if the last pass had no calls
         total |= {"seconds": seconds, "own_seconds": own_seconds, "average_seconds": average}
     return {**total, **sums}
 

@@ -15,6 +15,7 @@ from profilerkit.times.operator_times import (
 from profilerkit.times.operator_totals import operator_totals
 from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
+from profilerkit.trace.table import Table
 
 
 def op(operator: str, layer: str, macs: int, flops: int) -> OpRecord:
@@ -324,3 +325,12 @@ def test_an_operator_that_the_last_pass_did_not_call_has_no_average() -> None:
     totals = {row["operator"]: row for row in operator_totals(table(rows, trace(op("linear", "fc", 100, 210))))}
     assert [totals["erf"][name] for name in ("calls", "seconds", "average_seconds")] == [0, 1.0, None]
     assert totals["linear"]["average_seconds"] == 3.0
+
+
+@pytest.mark.parametrize("seconds", [(None, 3.0), (None, None), (0.0, 0.0)], ids=str)
+def test_a_share_is_unknown_in_its_column_where_the_whole_is(seconds: tuple[float | None, float | None]) -> None:
+    totals = operator_totals(
+        Table({"operator": name, "seconds": time, "calls": 1} for name, time in zip("ab", seconds, strict=True))
+    )
+    assert [row["share"] for row in totals] == [None, None]
+    assert "share" not in operator_totals(Table([{"operator": "a", "calls": 1, "macs": 2}])).columns
