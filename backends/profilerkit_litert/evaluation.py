@@ -7,8 +7,9 @@ from typing import Any
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
+from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilities
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import GraphStep, ReadyModel, Role, gives_probabilities, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .model.inputs import fit_inputs
 from .model.quantized import dequantize_outputs
@@ -17,11 +18,10 @@ from .running.runs import MODES, make_call
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
-_MOVES = """
-    CAST CONCATENATION DEQUANTIZE EXPAND_DIMS GATHER MEAN QUANTIZE RESHAPE SLICE SPLIT SQUEEZE STRIDED_SLICE TRANSPOSE
-"""
+_MOVES = "CAST DEQUANTIZE EXPAND_DIMS GATHER MEAN QUANTIZE RESHAPE SLICE SQUEEZE STRIDED_SLICE TRANSPOSE"
 _ROLES = {
     **dict.fromkeys(_MOVES.split(), Role.MOVE),
+    **dict.fromkeys(("CONCATENATION", "SPLIT"), Role.JOIN),  # the first input of SPLIT is its axis
     "ADD": Role.ADD,
     "FULLY_CONNECTED": Role.LINEAR,
     "LOGISTIC": Role.SIGMOID,

@@ -14,8 +14,9 @@ from onnx import GraphProto, ModelProto
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
+from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilities
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import GraphStep, ReadyModel, Role, gives_probabilities, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .loaders import open_model
 from .model.constants import MOVES
@@ -26,7 +27,8 @@ from .running.sessions import LEVELS, make_options, make_session
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 _ROLES = {
-    **dict.fromkeys((*MOVES, "Concat", "Dropout", "Gather", "Mean", "ReduceMean"), Role.MOVE),
+    **dict.fromkeys((*MOVES, "Dropout", "Gather", "GatherElements", "GatherND", "ReduceMean"), Role.MOVE),
+    **dict.fromkeys(("Concat", "Mean"), Role.JOIN),
     **dict.fromkeys(("Conv", "Gemm", "MatMul"), Role.LINEAR),
     "Add": Role.ADD,
     "Sigmoid": Role.SIGMOID,

@@ -7,8 +7,9 @@ from typing import Any
 
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
+from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilities
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import GraphStep, ReadyModel, Role, gives_probabilities, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
 
 from .loaders import open_model
 from .nodes import is_made_of_constants
@@ -19,10 +20,11 @@ from .weights import find_readers, find_weights
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 _PRODUCTS = ("Convolution", "MatMul")
-_MOVES = "Concat Convert Gather ReduceMean Reshape Slice Split Squeeze Transpose Unsqueeze"
+_MOVES = "Convert Gather ReduceMean Reshape Slice Split Squeeze StridedSlice Transpose Unsqueeze VariadicSplit"
 _ROLES = {
     **dict.fromkeys(_MOVES.split(), Role.MOVE),
     "Add": Role.ADD,
+    "Concat": Role.JOIN,
     "Sigmoid": Role.SIGMOID,
     "Softmax": Role.SOFTMAX,
 }

@@ -22,6 +22,7 @@ _OTHERS = (
     "discovery",
     "evaluation_functions",
     "evaluation_results",
+    "graph_scores",
     "kinds",
     "other_sizes",
     "output_arrays",

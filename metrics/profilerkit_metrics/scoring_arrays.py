@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from profilerkit.error_text import shown
 
 from .scoring import Batches, ScoredBatch
 
-__all__ = ["GraphStep", "ReadyModel", "Role", "gives_probabilities", "score_opened"]
+__all__ = ["ReadyModel", "score_opened"]
 
 
 class ReadyModel(NamedTuple):
@@ -101,60 +100,3 @@ def _move_classes_last(values: Any, target_shape: tuple[int, ...]) -> Any:
     fits_second, fits_last = target_shape == (shape[0], *shape[2:]), target_shape == shape[:-1]
     is_last = fits_last and not fits_second
     return values if is_last else np.moveaxis(values, 1, -1)
-
-
-# Probabilities or logits ----------------------------------------------------------------------------------------------
-
-
-class Role(Enum):
-    """The meaning of an operator's result for the question whether scores are probabilities."""
-
-    #: A single probability for each element.
-    SIGMOID = auto()
-    #: Probabilities that add up to one.
-    SOFTMAX = auto()
-    #: A product with weights: logits, unless it weighs probabilities.
-    LINEAR = auto()
-    #: A sum, as of a product and its bias.
-    ADD = auto()
-    #: Elements of any of the inputs, moved or averaged; a further input may tell where to.
-    MOVE = auto()
-    #: Anything else: probabilities, or numbers made of such, if nothing else reaches it.
-    OTHER = auto()
-
-
-class GraphStep(NamedTuple):
-    """An operator of a graph, with the names of the values that it reads and makes; no constant is an operator."""
-
-    role: Role
-    reads: Collection[Hashable]
-    makes: Collection[Hashable]
-
-
-def gives_probabilities(steps: Iterable[GraphStep], result: Hashable) -> bool | None:
-    """Return True for a graph that ends in a sigmoid, False for one that ends in a linear operator; None otherwise.
-
-    An addition adds a bias only if it follows a linear operator: it may also add probabilities up. And a linear
-    operator may be a mean of probabilities.
-
-    Args:
-        steps: The operators in their order.
-        result: The name of the value that is the scores.
-    """
-    makers: dict[Hashable, GraphStep] = {}
-    probabilities: set[Hashable] = set()
-    for step in steps:
-        computed = makers.keys() & set(step.reads)
-        if step.role is Role.MOVE:
-            has_probabilities = not probabilities.isdisjoint(computed)
-        else:
-            has_probabilities = step.role is not Role.LINEAR and bool(computed) and probabilities >= computed
-        if has_probabilities or step.role in (Role.SIGMOID, Role.SOFTMAX):
-            probabilities.update(step.makes)
-        makers.update(dict.fromkeys(step.makes, step))
-    last = makers.get(result)
-    if last is None or last.role is Role.SIGMOID:
-        return None if last is None else True
-    ends = [makers[name] for name in last.reads if name in makers] if last.role is Role.ADD else [last]
-    linear = [step for step in ends if step.role is Role.LINEAR]
-    return False if linear and all(probabilities.isdisjoint(step.reads) for step in linear) else None

@@ -107,6 +107,48 @@ def test_probabilities_stay_probabilities_on_the_way_to_a_product(between: list[
         assert get_accuracy(model, [(np.log(shares), np.asarray([0, 1]))]) == 100
 
 
+#: Operators that hand on a column of scores, from a to y.
+HANDING_ON = {
+    "Cast": [helper.make_node("Cast", ["a"], ["y"], to=onnx.TensorProto.DOUBLE)],
+    "Concat": [
+        helper.make_node("Concat", ["a", "a"], ["c"], axis=1),
+        helper.make_node("Gather", ["c", "one"], ["y"], axis=1),
+    ],
+    "Dropout": [helper.make_node("Identity", ["a"], ["i"]), helper.make_node("Dropout", ["i"], ["y"])],
+    "Flatten": [helper.make_node("Unsqueeze", ["a", "one"], ["u"]), helper.make_node("Flatten", ["u"], ["y"])],
+    "Mean": [helper.make_node("Mean", ["a", "a"], ["y"])],
+    "ReduceMean": [helper.make_node("ReduceMean", ["a", "one"], ["y"])],
+    "Reshape": [helper.make_node("Shape", ["a"], ["sizes"]), helper.make_node("Reshape", ["a", "sizes"], ["y"])],
+    "Squeeze": [helper.make_node("Squeeze", ["a", "one"], ["y"])],
+    "Transpose": [helper.make_node("Transpose", ["a"], ["y"], perm=[0, 1])],
+}
+
+
+@pytest.mark.parametrize("name", HANDING_ON)
+@pytest.mark.parametrize(
+    ("end", "scores", "right"),
+    [
+        ([helper.make_node("MatMul", ["x", "weight"], ["a"])], [0.9, 0.2], [1, 1]),
+        (
+            [helper.make_node("MatMul", ["x", "weight"], ["m"]), helper.make_node("Add", ["m", "weight"], ["a"])],
+            [0.4, -0.3],  # 0.7 and 0.35
+            [1, 1],
+        ),
+        ([helper.make_node("Sigmoid", ["x"], ["a"])], [0.2, -0.2], [1, 0]),
+    ],
+    ids=["product", "product and bias", "sigmoid"],
+)
+def test_scores_that_are_handed_on_stay_what_they_are(
+    name: str, end: list[Any], scores: list[float], right: list[int]
+) -> None:
+    """All scores lie from 0 to 1. Logits above 0 are class 1, and nothing is guessed, which would be a warning."""
+    weights = {"weight": np.full((1, 1), 0.5, F), "one": np.asarray([1])}
+    model = make_model([*end, *HANDING_ON[name]], {"x": (F, ["n", 1])}, weights, opset=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert get_accuracy(model, [(np.asarray(scores, F)[:, None], np.asarray(right))]) == 100
+
+
 def test_a_gate_gives_no_probabilities() -> None:
     """Of y = 2 x sigmoid(x) both scores are above nought, and one is above a half: 0.2 and 2 times 0.2."""
     gate = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Sigmoid", ["n"], ["s"])]
