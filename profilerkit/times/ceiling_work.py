@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ..errors import ArgumentError
 from ..process.collector import collector_paused
 
 __all__ = ["KINDS", "CeilingWork", "best_rates"]
@@ -34,9 +35,12 @@ def best_rates(
 ) -> dict[str, float]:
     """Return the best rate of each kind, in a second: other programs make a call longer, never shorter.
 
-    Everything is run in turn until the time is over, and at least twice: the first call also prepares.
+    Everything is run in turn until the time is over, and at least twice: the first call also prepares. The rate of a
+    kind without work is 0. Raises `ArgumentError` if there is no work at all.
     """
     items = list(work)
+    if not items:
+        raise ArgumentError("work=[]: give at least one operator to run")
     rates = dict.fromkeys(KINDS, 0.0)
     deadline = clock() + max_seconds
     rounds = 0

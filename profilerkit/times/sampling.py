@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from ..arguments.checks import at_least, positive
+from ..errors import ArgumentError
 from ..process.collector import collector_paused
 from .conditions import MachineWatch
 from .measurement import CONFIDENCE, Measurement
@@ -31,7 +32,7 @@ _sessions = count(1)
 #: The function that samples a single call in this context; None for `measure_interleaved` itself.
 _sampler: ContextVar[Callable[[Run, Sampling], Measurement] | None] = ContextVar("sampler", default=None)
 
-#: So many samples are taken even if that takes longer than there is time.
+#: So many samples of each call are taken even if that takes longer than there is time.
 FEWEST_SAMPLES = 3
 #: If the samples are not precise yet, sampling continues to so many times as many samples.
 _GROWTH = 1.2
@@ -92,32 +93,34 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     """Time several calls in turn: as many samples of each, in seconds, paired by round.
 
     The order of the calls is drawn anew for each round. A call that is a `Run` is timed by its `seconds`: by the clock
-    of its device if it has one.
+    of its device if it has one. Raises `ArgumentError` if there are no calls.
     """
+    if not calls:
+        raise ArgumentError("calls=[]: give at least one call to time")
     plan = sampling or Sampling()
     runs = [Run.of(call) for call in calls]
     sampler = _sampler.get()
     if sampler is not None and len(runs) == 1:
         return [sampler(runs[0], plan)]
     session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
-    requested = plan.relative_precision if plan.num_iters is None else None
     deadline = plan.clock() + plan.max_seconds
     with collector_paused(), MachineWatch() as watch:
         warmups = _warm_up(runs, plan)
         rounds = _Rounds(runs, plan.clock, random.Random(session if plan.seed is None else plan.seed))
         rounds.take(plan, deadline)
     conditions = watch.conditions()
+    is_adaptive = plan.num_iters is None
     return [
         Measurement(
-            tuple(taken),
+            tuple(samples),
             plan.confidence,
             tuple(warmup),
             session,
-            precision=requested,
-            adaptive=plan.num_iters is None,
+            precision=plan.relative_precision if is_adaptive else None,
+            adaptive=is_adaptive,
             conditions=conditions,
         )
-        for taken, warmup in zip(rounds.samples, warmups, strict=True)
+        for samples, warmup in zip(rounds.samples, warmups, strict=True)
     ]
 
 
@@ -131,75 +134,7 @@ def sample_by(sampler: Callable[[Run, Sampling], Measurement]) -> Iterator[None]
         _sampler.reset(token)
 
 
-class _Rounds:
-    """Takes samples of several runs, in rounds with one sample of each run."""
-
-    def __init__(self, runs: Sequence[Run], clock: Callable[[], float], draw: random.Random) -> None:
-        self.samples: list[list[float]] = [[] for _ in runs]
-        self._runs, self._clock, self._draw = runs, clock, draw
-
-    def take(self, plan: Sampling, deadline: float) -> None:
-        """Take as many samples as requested, or until they agree or the time is over."""
-        if plan.num_iters is not None:
-            self._take_up_to(plan.num_iters, math.inf)
-            return
-        number = plan.min_samples
-        while True:
-            self._take_up_to(number, deadline)
-            if self._clock() >= deadline or _is_precise(self.samples, plan):
-                return
-            number = math.ceil(number * _GROWTH)
-
-    def _take_up_to(self, number: int, deadline: float) -> None:
-        """Take samples until each run has ``number`` of them, or until the deadline; at least the fewest."""
-        first = self.samples[0]
-        while len(first) < number:
-            if len(self._runs) == 1 and self._runs[0].TAKES_SEVERAL:
-                first += _take_several(self._runs[0], first, number - len(first), deadline - self._clock(), self._clock)
-            else:
-                self._take_round()
-            if len(first) >= FEWEST_SAMPLES and self._clock() >= deadline:
-                return
-
-    def _take_round(self) -> None:
-        """Take a sample of each run, in a random order.
-
-        In a fixed order, regular events on the machine could disturb the same run again and again. In a random order
-        they disturb every run with the same probability, so that the sign test of the pairs is valid for any noise.
-        """
-        for index in self._draw.sample(range(len(self._runs)), len(self._runs)):
-            self.samples[index].append(self._runs[index].seconds(self._clock))
-
-
-def _take_several(
-    run: Run, taken: Sequence[float], number: int, seconds_left: float, clock: Callable[[], float]
-) -> Sequence[float]:
-    """Take several samples together: as many as requested, or as there is time for; three at first, to time one.
-
-    Args:
-        run: The run, which takes several samples together.
-        taken: The samples so far.
-        number: How many are requested.
-        seconds_left: How long sampling may go on; infinite if the number of samples is fixed.
-        clock: The host's clock.
-    """
-    if math.isinf(seconds_left):
-        return run.samples(number, clock)
-    if not taken:
-        affordable = 3
-    else:
-        fastest = min(taken)
-        affordable = int(seconds_left / fastest) if fastest > 0 else number
-    return run.samples(max(1, min(number, affordable)), clock)
-
-
-def _is_precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
-    """Return whether the median of one run, or each ratio to the first of several, is known as well as requested."""
-    if len(samples) == 1:
-        return agree(samples[0], plan.confidence, plan.relative_precision)
-    reference, *others = (Measurement(tuple(taken), plan.confidence, session=0, adaptive=True) for taken in samples)
-    ratios = [Ratio.of(reference, other) for other in others]
-    return all(not ratio.is_range and 2 * ratio.noise <= plan.relative_precision for ratio in ratios)
+# The warm-up ----------------------------------------------------------------------------------------------------------
 
 
 def _warm_up(runs: Sequence[Run], plan: Sampling) -> list[list[float]]:
@@ -211,11 +146,9 @@ def _warm_up(runs: Sequence[Run], plan: Sampling) -> list[list[float]]:
 
 def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
     """Run as often as requested; or until the times have settled or the time is over, at least once."""
-    times: list[float] = []
     if plan.warmup is not None:
-        while len(times) < plan.warmup:
-            times.append(run.seconds(plan.clock))
-        return times
+        return [run.seconds(plan.clock) for _ in range(plan.warmup)]
+    times: list[float] = []
     best, stale = math.inf, 0
     while stale < _STALE_PASSES:
         seconds = run.seconds(plan.clock)
@@ -225,3 +158,71 @@ def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
         if plan.clock() >= deadline:
             break
     return times
+
+
+# The samples ----------------------------------------------------------------------------------------------------------
+
+
+class _Rounds:
+    """Takes samples of several runs, in rounds with one sample of each run.
+
+    Attributes:
+        samples: The samples of each run so far, in seconds.
+    """
+
+    def __init__(self, runs: Sequence[Run], clock: Callable[[], float], draw: random.Random) -> None:
+        self.samples: list[list[float]] = [[] for _ in runs]
+        self._runs, self._clock, self._draw = runs, clock, draw
+
+    def take(self, plan: Sampling, deadline: float) -> None:
+        """Take as many samples as requested, or until they agree or the time is over."""
+        if plan.num_iters is not None:
+            self._take_up_to(plan.num_iters, math.inf)
+            return
+        number = plan.min_samples
+        self._take_up_to(number, deadline)
+        while not (self._is_over(deadline) or _is_precise(self.samples, plan)):
+            number = math.ceil(number * _GROWTH)
+            self._take_up_to(number, deadline)
+
+    def _take_up_to(self, number: int, deadline: float) -> None:
+        """Take samples until each run has ``number`` of them, or until the time is over."""
+        first_run, first = self._runs[0], self.samples[0]
+        while len(first) < number and not self._is_over(deadline):
+            if len(self._runs) == 1 and first_run.TAKES_SEVERAL:
+                affordable = self._count_affordable(deadline)
+                first += first_run.samples(max(1, int(min(number - len(first), affordable))), self._clock)
+            else:
+                self._take_round()
+
+    def _is_over(self, deadline: float) -> bool:
+        """Return whether the time is over, and there are the fewest samples that are taken even then."""
+        return len(self.samples[0]) >= FEWEST_SAMPLES and self._clock() >= deadline
+
+    def _count_affordable(self, deadline: float) -> float:
+        """Return how many samples of the first run there is time for; the fewest at first, which are timed for that."""
+        taken = self.samples[0]
+        if math.isinf(deadline):
+            return math.inf
+        if not taken:
+            return FEWEST_SAMPLES
+        fastest = min(taken)
+        return (deadline - self._clock()) / fastest if fastest > 0 else math.inf
+
+    def _take_round(self) -> None:
+        """Take a sample of each run, in a random order.
+
+        In a fixed order, regular events on the machine could disturb the same run again and again. In a random order
+        they disturb every run with the same probability, so that the sign test of the pairs is valid for any noise.
+        """
+        for index in self._draw.sample(range(len(self._runs)), len(self._runs)):
+            self.samples[index].append(self._runs[index].seconds(self._clock))
+
+
+def _is_precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
+    """Return whether the median of one run, or each ratio to the first of several, is known as well as requested."""
+    if len(samples) == 1:
+        return agree(samples[0], plan.confidence, plan.relative_precision)
+    reference, *others = (Measurement(tuple(taken), plan.confidence, session=0, adaptive=True) for taken in samples)
+    ratios = [Ratio.of(reference, other) for other in others]
+    return all(not ratio.is_range and 2 * ratio.noise <= plan.relative_precision for ratio in ratios)

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from profilerkit import Measurement, Ratio, Run
+from profilerkit import ArgumentError, Measurement, Ratio, Run
 from profilerkit.testing import FakeClock
+from profilerkit.times.ceiling_work import best_rates
 from profilerkit.times.percentiles import is_supported, samples_needed
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
@@ -284,6 +285,18 @@ def test_fixed_numbers_are_kept() -> None:
 def test_a_plan_that_cannot_be_followed(options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Sampling(**options)  # type: ignore[arg-type]
+
+
+def test_nothing_to_time_is_said() -> None:
+    with pytest.raises(ArgumentError, match=r"calls=\[\]: give at least one call to time"):
+        measure_interleaved([])
+    with pytest.raises(ArgumentError, match=r"work=\[\]: give at least one operator to run"):
+        best_rates([], 1e9)
+
+
+def test_three_samples_are_taken_even_where_the_first_may_be_checked() -> None:
+    clock = FakeClock()
+    assert len(measure(clock.make_call([2.0]), make_sampling(clock, max_seconds=1.0, min_samples=1)).samples) == 3
 
 
 def test_several_calls_take_turns_in_an_order_that_is_drawn() -> None:
