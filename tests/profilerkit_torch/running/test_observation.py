@@ -125,7 +125,7 @@ def test_every_metric_that_runs_the_model_notices(metric: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"max_seconds": 1e-6}, {"warmup": 0}, {"warmup": 1}], ids=str)
-def test_what_only_later_passes_do_is_noticed_however_few_are_left_out(options: dict[str, float]) -> None:
+def test_what_only_later_passes_do_is_noticed_however_few_are_left_out(options: dict[str, Any]) -> None:
     report = profile(Two(PLANTED["later calls"]), X, metrics=["macs", "execution_time"], num_iters=3, **options)
     assert report["macs"] == NARROW
     assert f"a later run has {WIDE} MACs" in report.status("macs").missing[0]
