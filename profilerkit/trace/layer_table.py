@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..arguments.checks import COLUMNS, DEPTH, at_least
+from ..arguments.checks import DEPTH, at_least, text
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
 from .columns import ENDS, is_exact
 from .layer_paths import find_deepest, nearest_around
+from .rows import divide_known
 from .table import Table
 
 __all__ = ["LayerTable", "is_by_layer", "is_innermost"]
 
 _Row = Mapping[str, Any]
+
+#: The check of the column that rows are ranked by.
+_COLUMN = text("the name of a column, such as 'params'").or_none()
 
 
 class LayerTable(Table):
@@ -56,32 +60,40 @@ class LayerTable(Table):
         Rows without a value are left out. A depth of -1 is the innermost layers, and a depth beyond the deepest layers
         is the deepest depth.
         """
-        k, depth = at_least(0)("k", k), DEPTH("depth", depth)
-        column = self._choose_column(COLUMNS("by", by))
-        is_of_all = depth is None and column.startswith("own_")
-        candidates = self._rows if is_of_all else self._select(depth, column)
+        k, depth, by = at_least(0)("k", k), DEPTH("depth", depth), _COLUMN("by", by)
+        column = self._choose_column() if by is None else self._require_column(by)
+        level = self._find_level(depth)
+        if level is not None:
+            candidates = self._select(level)
+        elif depth is None and column.startswith("own_"):
+            candidates = self._rows
+        else:
+            candidates = [row for row in self._rows if is_innermost(row, column)]
         valued = [row for row in candidates if row[column] is not None]
         if any(not isinstance(row[column], (int, float)) for row in valued):
             raise ValueError(f"column {column!r} of the layer table holds no numbers to rank by")
         return LayerTable(_rank(valued, column)[:k])
 
-    def _choose_column(self, by: str | None) -> str:
-        """Return the column that rows are ranked by; raises `ValueError` for a column that the table lacks."""
-        if not by:
-            is_timed = "own_forward_seconds" in self.columns and "macs" not in self.columns
-            by = "own_forward_seconds" if is_timed else "macs"
-        if self._rows and by not in self.columns:
-            numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
-            listing = ", ".join(by_likeness(by, numbers))
-            raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
-        return by
+    def _choose_column(self) -> str:
+        """Return the column that rows are ranked by unless another one is requested."""
+        is_timed = "own_forward_seconds" in self.columns and "macs" not in self.columns
+        return self._require_column("own_forward_seconds" if is_timed else "macs")
 
-    def _select(self, depth: int | None, by: str = "") -> Sequence[_Row]:
-        """Return the rows at a depth, at most the deepest; for None and -1 the rows that are innermost by a column."""
-        if depth is None or depth < 0:
-            return [row for row in self._rows if is_innermost(row, by)]
-        reached = min(depth, find_deepest(self._rows))
-        return [row for row in self._rows if row.get("depth", reached) == reached]
+    def _require_column(self, name: str) -> str:
+        """Return a name if it is that of a column, or if there are no rows; raises `ValueError` otherwise."""
+        if self._rows and name not in self.columns:
+            numbers = [key for key in self.columns if any(isinstance(row[key], (int, float)) for row in self._rows)]
+            listing = ", ".join(by_likeness(name, numbers))
+            raise ValueError(f"no column {name!r} in the layer table; of numbers it has, nearest first: {listing}")
+        return name
+
+    def _find_level(self, depth: int | None) -> int | None:
+        """Return a depth that layers of the table have, at most the deepest; None and -1 are the innermost layers."""
+        return None if depth is None or depth < 0 else min(depth, find_deepest(self._rows))
+
+    def _select(self, level: int) -> Sequence[_Row]:
+        """Return the rows at one depth, and those of a table without depths."""
+        return [row for row in self._rows if row.get("depth", level) == level]
 
     def to_tree(self) -> dict[str, Any]:
         """Return the layers as nested dicts: the columns of the model, and in ``layers`` the dicts of inner layers.
@@ -108,10 +120,15 @@ class LayerTable(Table):
         Weights that layers share count for each type.
         """
         depth = DEPTH("depth", depth)
-        return self._add_by_type(self._rows, "own_") if depth is None else self._add_by_type(self._select(depth))
+        names = self._list_summed_columns()
+        if depth is None:
+            return self._add_by_type(self._rows, {name: f"own_{name}" for name in names})
+        level = self._find_level(depth)
+        rows = [row for row in self._rows if _has_none_inside(row)] if level is None else self._select(level)
+        return self._add_by_type(rows, {name: name for name in names})
 
-    def _add_by_type(self, rows: Iterable[_Row], part: str = "") -> LayerTable:
-        """Return one row for each type among some rows: sums of the columns whose names begin with ``part``."""
+    def _add_by_type(self, rows: Iterable[_Row], summed: Mapping[str, str]) -> LayerTable:
+        """Return one row for each type among some rows; ``summed`` has for each sum the column that is added up."""
         groups: dict[str, list[_Row]] = {}
         for row in rows:
             groups.setdefault(row["type"], []).append(row)
@@ -120,7 +137,7 @@ class LayerTable(Table):
                 "type": kind,
                 "layers": len(members),
                 "calls": _add_up(members, "calls") if "calls" in self.columns else len(members),
-                **{name: _add_up(members, f"{part}{name}") for name in self._list_summed_columns()},
+                **{name: _add_up(members, column) for name, column in summed.items()},
             }
             for kind, members in groups.items()
         )
@@ -145,29 +162,32 @@ class LayerTable(Table):
         levels: dict[int, list[_Row]] = {}
         for row in self._rows:
             levels.setdefault(row.get("depth") or 0, []).append(row)
-        deepest = max(levels, default=0)
-        last = deepest if depth in (None, -1) else min(depth, deepest)
-        return Table(ranked for level in range(last + 1) for ranked in self._rank_at(level, levels.get(level, []), k))
+        deepest = self._find_level(depth)
+        last = find_deepest(self._rows) if deepest is None else deepest
+        return Table(
+            {"depth": level, **ranked}
+            for level in range(last + 1)
+            for ranked in self._rank_types(levels.get(level, []), k)
+        )
 
-    def _rank_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
-        """Yield the rows of `by_depth` for the layers at one depth."""
-        types = self._add_by_type(rows)
-        columns = [name for name in self._list_summed_columns() if not name.endswith(ENDS)]
+    def _rank_types(self, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
+        """Yield the types among some rows that have most of each column, without columns in which none has anything."""
+        names = self._list_summed_columns()
+        types = self._add_by_type(rows, {name: name for name in names})
+        columns = [name for name in names if not name.endswith(ENDS)]
         has_ends = any(f"{name}{end}" in self.columns for name in columns for end in ENDS)
         for column in columns:
             if not any(row[column] for row in types):
                 continue
-            are_exact = all(is_exact(row, column) for row in types)
-            whole = sum(row[column] for row in types) if are_exact else None
+            whole = sum(row[column] for row in types) if all(is_exact(row, column) for row in types) else None
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
                 yield {
-                    "depth": depth,
                     "by": column,
                     "rank": rank,
                     "type": row["type"],
                     "layers": row["layers"],
                     "value": row[column],
-                    "share": row[column] / whole if whole else None,
+                    "share": divide_known(row[column], whole),
                     **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in ENDS} if has_ends else {}),
                 }
 
@@ -180,14 +200,20 @@ def is_by_layer(table: object) -> bool:
     return None not in paths and len(set(paths)) == len(paths)
 
 
+def _has_none_inside(row: _Row) -> bool:
+    """Return whether no layer is inside the layer of a row."""
+    return bool(row.get("is_leaf", True))
+
+
 def is_innermost(row: _Row, by: str) -> bool:
     """Return whether the value of a layer in a column is all its own: no layer inside it has a value there."""
-    return bool(row.get("is_leaf", True) or (row.get(f"own_{by}") and row[f"own_{by}"] == row[by]))
+    own_value = row.get(f"own_{by}")
+    return _has_none_inside(row) or (bool(own_value) and own_value == row[by])
 
 
 def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:
-    """Return rows with the most of a column first."""
-    return sorted(rows, key=lambda row: -(row[column] or 0))
+    """Return rows with the most of a column first; a value that is not known ranks as zero."""
+    return sorted(rows, key=lambda row: row[column] or 0, reverse=True)
 
 
 def _add_up(rows: Sequence[_Row], column: str) -> Any:
