@@ -11,7 +11,8 @@ from profilerkit.devices.products import find_dtype, macs_by_dtype, seconds_at_p
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-from .operators import count_least_read, is_selective, plain_name
+from .operator_names import plain_name
+from .operators import count_least_read, is_selective
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .calibration import Calibration
 from .cases import CompiledSeconds
-from .operators import find_family, find_kind, find_sizes, is_free
+from .families import find_family
+from .operators import is_free
+from .products import find_kind, find_sizes
 from .regions import Region
 
 #: A region is bound by dispatch if it takes at most so many times the seconds of the host for an operator.

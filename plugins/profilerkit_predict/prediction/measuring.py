@@ -25,8 +25,11 @@ from profilerkit.trace.records import OpRecord
 
 from .calibration import Network, name_phase
 from .cases import CalibrationCase, CalibrationNetwork, OperatorCall
-from .operators import count_moved_bytes, find_family, find_kind, find_sizes, is_free, plain_name
+from .families import find_family
+from .operator_names import plain_name
+from .operators import count_moved_bytes, is_free
 from .predicting import predict_trace
+from .products import find_kind, find_sizes
 from .tables import EfficiencyTable, Point
 
 #: Shorter calls are timed several at a time, so that the clock is no part of them.

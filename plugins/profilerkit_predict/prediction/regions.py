@@ -10,7 +10,8 @@ from itertools import filterfalse, groupby
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
-from .operators import count_moved_bytes, find_family, is_free
+from .families import find_family
+from .operators import count_moved_bytes, is_free
 
 #: The types of layers that run as one kernel.
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})

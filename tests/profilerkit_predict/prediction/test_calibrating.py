@@ -30,14 +30,10 @@ from profilerkit_predict.prediction.cases import (
     OperatorCall,
 )
 from profilerkit_predict.prediction.device_file import write_toml
+from profilerkit_predict.prediction.families import find_family
 from profilerkit_predict.prediction.measuring import choose_clock, measure_networks, measure_tables
-from profilerkit_predict.prediction.operators import (
-    count_moved_bytes,
-    find_family,
-    find_kind,
-    find_sizes,
-    is_free,
-)
+from profilerkit_predict.prediction.operators import count_moved_bytes, is_free
+from profilerkit_predict.prediction.products import find_kind, find_sizes
 from profilerkit_predict.prediction.regions import find_regions
 from profilerkit_predict.prediction.regions import join_recurrences as whole
 
@@ -197,6 +193,15 @@ def test_the_points_of_a_table_have_equally_many_sizes(sizes: tuple[tuple[float,
         ("aten.convolution_backward.default", (1, 8, 4, 4), 128 * 18, "depthwise convolution gradient"),
         ("Conv", (1, 8, 4, 4), 128 * 27, "convolution"),
         ("dot_general", (4, 4), 64, "product"),
+        ("Conv3DBackpropInputV2", (1, 8, 4, 4, 4), 512 * 54, "convolution gradient"),
+        ("Conv2DBackpropFilter", (1, 8, 4, 4), 128 * 18, "depthwise convolution gradient"),
+        ("aten.qconv2d_pointwise.default", (1, 8, 4, 4), 128 * 27, "convolution"),
+        ("CONV_2D", (1, 4, 4, 8), 128 * 27, "convolution"),
+        ("BatchMatMulV2", (2, 3, 4), 240, "batched product"),
+        ("BlockLSTMV2", (1, 4, 8), 32 * 8, "recurrent"),
+        ("LSTMBlockCellGrad", (1, 4, 8), 32 * 8, "recurrent gradient"),
+        ("aten._thnn_fused_gru_cell.default", (1, 4, 8), 32 * 8, "stepwise recurrent"),
+        ("convert_element_type", (4, 4), 64, "product"),
     ],
 )
 def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: str) -> None:
@@ -226,6 +231,34 @@ def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: s
         ("aten.sum.dim_IntList", "reduction"),
         ("aten.clone.default", "movement"),
         ("aten.add.Tensor", "element-wise"),
+        *(
+            (f"aten.{name}.default", "batch statistics")
+            for name in ("_native_batch_norm_legit", "_native_batch_norm_legit_functional", "_batch_norm_with_update")
+        ),
+        ("aten._native_batch_norm_legit_no_training.default", "batch normalization"),
+        *((name, "random") for name in ("aten.normal_.default", "aten.uniform_.default", "TruncatedNormal")),
+        *((name, "random") for name in ("StatelessRandomNormalV2", "aten.exponential_.default", "aten.randint.low")),
+        *((name, "normalization") for name in ("LayerNormalization", "aten._fused_rms_norm.default")),
+        *((f"{name}Grad", "pooling gradient") for name in ("MaxPool", "MaxPool3D")),
+        ("AvgPoolGrad", "average pooling gradient"),
+        ("SoftmaxGrad", "softmax gradient"),
+        ("FusedBatchNormGradV3", "batch normalization gradient"),
+        ("LayerNormGrad", "normalization gradient"),
+        *((f"Resize{name}Grad", "upsampling gradient") for name in ("Bilinear", "Bicubic", "NearestNeighbor")),
+        *((f"{name}Grad", "activation gradient") for name in ("Elu", "Softplus", "Rsqrt")),
+        *((f"{name}Grad", "element-wise") for name in ("Tanh", "Sigmoid", "Relu")),
+        ("aten._no_grad_embedding_renorm_.default", "normalization"),
+        ("Expand", "movement"),
+        ("AssignVariableOp", "element-wise"),
+        ("ReluN1To1", "element-wise"),
+        ("HardSwish", "element-wise"),
+        ("MAX_POOL_2D", "pooling"),
+        ("ReduceLogSumExp", "softmax"),
+        ("ReduceLogSum", "reduction"),
+        ("TopKV2", "reduction"),
+        ("ScatterMax", "gather"),
+        ("scatter-add", "gather"),
+        ("aten.copysign.Tensor", "element-wise"),
     ],
 )
 def test_families_of_traffic(name: str, family: str) -> None:
@@ -247,6 +280,7 @@ def test_sizes_of_products() -> None:
 
 def test_views_move_nothing_and_tables_their_rows() -> None:
     assert is_free(operator("aten._unsafe_view.default", (4,)))
+    assert is_free(operator("ExpandDims", (4,)))
     assert not is_free(operator("aten.reshape.default", (4,)))
     assert count_moved_bytes(operator("aten.embedding.default", (4,), read=10_000, written=16)) == 32
 
