@@ -79,10 +79,11 @@ if TYPE_CHECKING:
     from .inputs import ModelInputs
     from .isolation import isolated
     from .piping.comparative import Comparative
+    from .piping.external_function import ExternalProfilerFunction
     from .piping.function import JointFunction, ProfilerFunction
     from .piping.outcome import Completeness, Failure, Noted, Unavailable
     from .piping.outcome import Partial as Partial
-    from .piping.plain_functions import ExternalProfilerFunction, metric
+    from .piping.plain_functions import metric
     from .piping.quantity import Scale
     from .piping.status import Metric as Metric
     from .piping.status import StatusKey
@@ -202,7 +203,8 @@ _MODULES = module_of_each(
         "profilerkit_predict.joining": "JoinedProfile join",
         "profilerkit_predict.language_models": "kv_bytes kv_bytes_per_token llm",
         ".piping.comparative": "Comparative",
-        ".piping.plain_functions": "ExternalProfilerFunction metric",
+        ".piping.external_function": "ExternalProfilerFunction",
+        ".piping.plain_functions": "metric",
         ".piping.function": "JointFunction ProfilerFunction",
         ".piping.outcome": "Completeness Failure Noted Partial Unavailable",
         ".piping.quantity": "Scale",

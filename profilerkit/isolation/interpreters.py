@@ -14,7 +14,8 @@ from typing import Any
 
 from ..errors import InputError
 from ..process.locks import Lock
-from .channel import MESSAGE, Channel, ChannelError, frame, open_ends
+from .channel import MESSAGE, Channel, ChannelError, frame
+from .ends import open_ends
 
 __all__ = ["make_command", "request_copy", "start_server"]
 

@@ -25,7 +25,7 @@ from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..job import Job
 from ..process.clean_output import standard_descriptors
 from . import processes
-from .channel import ChildEnds, Started, open_ends, open_pairs
+from .ends import ChildEnds, Started, open_ends, open_pairs
 from .forkable import require_forkable
 from .interpreters import make_command, request_copy
 from .job_file import require_started, write_job

@@ -34,7 +34,7 @@ EXCEPTIONS = {
     ("profilerkit/isolation/processes.py", "open"),
     ("profilerkit/isolation/supervisor.py", "open"),
     ("profilerkit/isolation/job_file.py", "fdopen"),
-    ("profilerkit/isolation/channel.py", "fdopen"),
+    ("profilerkit/isolation/ends.py", "fdopen"),
     ("profilerkit_litert/running/native_passes.py", "fdopen"),
     # What a process of its own is to do, in a file without a name.
     ("profilerkit/isolation/job_file.py", "TemporaryFile"),
