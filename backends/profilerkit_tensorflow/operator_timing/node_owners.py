@@ -68,7 +68,10 @@ class NodeOwners:
         }
 
     def _join_scopes(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a path in which a scope that the user has named like a call is part of the name that follows."""
+        """Return a path in which a scope with the name of a call is part of the name that follows.
+
+        Frozen graphs have such scopes (``StatefulPartitionedCall/dense/MatMul``), and layers may be named so.
+        """
         callers: list[str] = []
         scope = ""
         for part in path[:-1]:

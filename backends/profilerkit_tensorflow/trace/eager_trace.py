@@ -81,10 +81,19 @@ def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mode
         if run.did_nothing or not counts_more:
             return trace
         of_run = _make_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
-    # The graph knows more weights: the captures of a function.
-    layers = of_run.layers if of_run.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
-    memory = replace(of_run.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
-    return replace(of_run, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)
+    return _add_weights_of_graph(of_run, trace)
+
+
+def _add_weights_of_graph(of_run: ModelTrace, of_graph: ModelTrace) -> ModelTrace:
+    """Return the trace of an eager run with the weights that only the graph tells: the captures of a function."""
+    weight_bytes = of_graph.memory.weight_bytes
+    return replace(
+        of_run,
+        layers=of_run.layers if of_run.memory.weight_bytes == weight_bytes else of_graph.layers,
+        memory=replace(of_run.memory, weight_bytes=weight_bytes, unsized={}),
+        unmade_weights=of_graph.unmade_weights,
+        program=of_graph.program,
+    )
 
 
 def _count_unmade_bytes(model: Any, trace: ModelTrace) -> int:
