@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import ModelInputs
+from profilerkit.arguments.checks import instance
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilities
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_with
 
 from .model.inputs import fit_inputs
 from .model.quantized import dequantize_outputs
@@ -19,6 +20,7 @@ from .running.runs import MODES, make_call
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 _MOVES = "CAST DEQUANTIZE EXPAND_DIMS GATHER MEAN QUANTIZE RESHAPE SLICE SQUEEZE STRIDED_SLICE TRANSPOSE"
+_MODEL = instance(LiteRTModel, "the path of a .tflite file, its bytes, or a LiteRTModel")
 _ROLES = {
     **dict.fromkeys(_MOVES.split(), Role.MOVE),
     **dict.fromkeys(("CONCATENATION", "SPLIT"), Role.JOIN),  # the first input of SPLIT is its axis
@@ -29,7 +31,8 @@ _ROLES = {
 }
 
 
-def _make_ready(model: LiteRTModel, device: DeviceLike) -> ReadyModel:
+def _make_ready(source: Any, device: DeviceLike) -> ReadyModel:
+    model = _MODEL("model", open_model(source))
     mode = next(iter(MODES))
 
     def call(inputs: ModelInputs) -> Any:
@@ -40,9 +43,7 @@ def _make_ready(model: LiteRTModel, device: DeviceLike) -> ReadyModel:
     return ReadyModel(call, gives_probabilities(steps, next(iter(graph.outputs), None)))
 
 
-score_batches = score_opened(
-    open_model, LiteRTModel, "give the path of a .tflite file, its bytes, or a LiteRTModel", _make_ready
-)
+score_batches = score_with(_make_ready)
 _functions = EvaluationFunctions(score_batches)
 get_accuracy: ScoreFunction = _functions.get_accuracy
 get_missclass: ScoreFunction = _functions.get_missclass

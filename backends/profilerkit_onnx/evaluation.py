@@ -12,11 +12,12 @@ from typing import Any
 from onnx import GraphProto, ModelProto
 
 from profilerkit import ModelInputs
+from profilerkit.arguments.checks import instance
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilities
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_with
 
 from .loaders import open_model
 from .model.constants import MOVES
@@ -26,6 +27,7 @@ from .running.sessions import LEVELS, make_options, make_session
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
+_MODEL = instance(ModelProto, "an onnx.ModelProto, or the path of a .onnx file")
 _ROLES = {
     **dict.fromkeys((*MOVES, "Dropout", "Gather", "GatherElements", "GatherND", "ReduceMean"), Role.MOVE),
     **dict.fromkeys(("Concat", "Mean"), Role.JOIN),
@@ -42,7 +44,8 @@ def _list_steps(graph: GraphProto) -> Iterator[GraphStep]:
             yield GraphStep(_ROLES.get(node.op_type, Role.OTHER), list(filter(None, node.input)), node.output)
 
 
-def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
+def _make_ready(model: Any, device: DeviceLike) -> ReadyModel:
+    proto = _MODEL("model", open_model(model))
     resolved = resolve_device(device)
     session = make_session(proto, make_options(next(iter(LEVELS))), resolved)
 
@@ -53,9 +56,7 @@ def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
     return ReadyModel(call, gives_probabilities(_list_steps(proto.graph), scores))
 
 
-score_batches = score_opened(
-    open_model, ModelProto, "give an onnx.ModelProto, or the path of a .onnx file", _make_ready
-)
+score_batches = score_with(_make_ready)
 _functions = EvaluationFunctions(score_batches)
 get_accuracy: ScoreFunction = _functions.get_accuracy
 get_missclass: ScoreFunction = _functions.get_missclass

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from profilerkit.arguments.checks import instance
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilities
 from profilerkit_metrics.scoring import Batches
-from profilerkit_metrics.scoring_arrays import ReadyModel, score_opened
+from profilerkit_metrics.scoring_arrays import ReadyModel, score_with
 
 from .loaders import open_model
 from .nodes import is_made_of_constants
@@ -21,6 +22,7 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
 _PRODUCTS = ("Convolution", "MatMul")
 _MOVES = "Convert Gather ReduceMean Reshape Slice Split Squeeze StridedSlice Transpose Unsqueeze VariadicSplit"
+_MODEL = instance(openvino.Model, "an openvino.Model, or the path of an .xml file")
 _ROLES = {
     **dict.fromkeys(_MOVES.split(), Role.MOVE),
     "Add": Role.ADD,
@@ -30,7 +32,8 @@ _ROLES = {
 }
 
 
-def _compile(model: openvino.Model, device: DeviceLike) -> ReadyModel:
+def _make_ready(source: Any, device: DeviceLike) -> ReadyModel:
+    model = _MODEL("model", open_model(source))
     request = compile_model(model, None, resolve_device(device), next(iter(MODES))).create_infer_request()
     scores = model.get_results()[0].input_value(0).get_node().get_name()
     return ReadyModel(
@@ -52,9 +55,7 @@ def _list_steps(nodes: Sequence[Any]) -> Iterator[GraphStep]:
             yield GraphStep(role, reads, [name])
 
 
-score_batches = score_opened(
-    open_model, openvino.Model, "give an openvino.Model, or the path of an .xml file", _compile
-)
+score_batches = score_with(_make_ready)
 _functions = EvaluationFunctions(score_batches)
 get_accuracy: ScoreFunction = _functions.get_accuracy
 get_missclass: ScoreFunction = _functions.get_missclass

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from profilerkit import ArgumentError, InputError, ModelInputs
+from profilerkit import InputError, ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.numpy_data import as_tensor
@@ -17,7 +17,7 @@ from profilerkit.error_text import shown
 
 from .scoring import Batches, ScoredBatch
 
-__all__ = ["ReadyModel", "score_opened"]
+__all__ = ["ReadyModel", "score_with"]
 
 
 class ReadyModel(NamedTuple):
@@ -32,35 +32,26 @@ class ReadyModel(NamedTuple):
     gives_probabilities: bool | None
 
 
-def score_opened(
-    open_model: Callable[[Any], Any],
-    model_type: type[Any],
-    advice: str,
-    make_ready: Callable[[Any, DeviceLike], ReadyModel],
-) -> Batches:
-    """Return the `Batches` of a backend: its models are opened, made ready, and run on every batch of a loader.
+def score_with(make_ready: Callable[[Any, DeviceLike], ReadyModel]) -> Batches:
+    """Return the `Batches` of a backend, whose models are run on every batch of a loader.
 
     Args:
-        open_model: Opens a model that is given as a path; returns any other value unchanged.
-        model_type: The type of an opened model. For another type `ArgumentError` is raised with the advice.
-        advice: The words of the message about the right type.
-        make_ready: Called with the opened model and a device, once for all batches.
+        make_ready: Called with the user's model, or its path, and a device, once for all batches.
     """
 
     @contextmanager  # as `Batches` asks for; a model in a runtime has no mode to put back
     def score_batches(
         model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
     ) -> Iterator[Iterable[ScoredBatch]]:
-        opened = open_model(model)
-        if not isinstance(opened, model_type):
-            raise ArgumentError(f"model={shown(model)}: {advice}")
+        ready = make_ready(model, device)
         reader = BatchReader(data_loader, transform, as_tensor, lambda value: isinstance(value, np.ndarray))
-        yield _score_batches(make_ready(opened, device), reader)
+        yield _score_batches(ready, reader)
 
     return score_batches
 
 
 def _score_batches(model: ReadyModel, reader: BatchReader) -> Iterator[ScoredBatch]:
+    """Run a model on each batch; yield what its scores are computed from."""
     for batch in reader.loader:
         inputs, target, samples = reader.read(batch)
         output = model.call(inputs)

@@ -9,6 +9,7 @@ import pytest
 from profilerkit import (
     Completeness,
     InputError,
+    Measurement,
     Metric,
     MissingArgumentError,
     ModelInputs,
@@ -18,7 +19,7 @@ from profilerkit import (
 )
 from profilerkit.hooks.offers import default_functions
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.times.sampling import Sampling
+from profilerkit.times.sampling import Sampling, sample_by
 from profilerkit_metrics import (
     ComputeEvalMetric,
     ComputeExecutionTime,
@@ -86,6 +87,10 @@ def test_one_pass_is_observed_after_the_samples_and_none_of_them() -> None:
     call = TimedCall(FakeModel([]), Noting(), ModelInputs(1), RunOptions())
     measure_in_turn([call, call], Sampling(num_iters=3, warmup=1))
     assert done == ["timed"] * 8 + ["observed"] * 2
+    done.clear()
+    with sample_by(lambda *_: Measurement((1.0,))):  # as in a process of its own
+        measure_in_turn([call], Sampling())
+    assert done == ["observed"]
 
 
 def test_without_a_batch_dimension_there_is_no_throughput(model: FakeModel, make_profiler: MakeProfiler) -> None:
