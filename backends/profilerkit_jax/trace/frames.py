@@ -167,9 +167,10 @@ class Frames:
 def _is_einsum(name: str) -> bool:
     """Return whether ``jnp.einsum`` opens a scope of this name: ``"ij,jk->ik"``, whose output has labels of its terms.
 
-    So "encoder->decoder" is a scope of the user's.
+    So "encoder->decoder" is a scope of the user's. A single term, like ``"ii"``, is an equation only if it has an
+    ellipsis or no labels but i, j and k: "mlp" has the form of one too.
     """
     terms, arrow, output = name.replace(" ", "").replace("...", "").partition("->")
     labels = terms.replace(",", "")
-    has_form = bool(arrow) or "," in terms
+    has_form = bool(arrow) or "," in terms or "..." in name or set(labels) <= set("ijk")
     return has_form and labels.isalpha() and set(output) <= set(labels) and len(set(output)) == len(output)

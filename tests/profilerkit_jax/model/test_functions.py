@@ -194,14 +194,19 @@ def scoped(params: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_layer"), [("encoder->decoder", True), ("a->b", True), ("ij,jk", False), ("...ij, jk -> ...ik", False)]
+    ("name", "is_layer"),
+    [
+        *(("encoder->decoder", True), ("a->b", True), ("ffn", True), ("mm", True), ("kiss", True)),
+        *(("ij,jk", False), ("...ij, jk -> ...ik", False)),
+        *(("ii", False), ("i i", False), ("ji", False), ("...ba", False), ("aa->", False), ("nn->n", False)),
+    ],
 )
 def test_scopes_of_the_users_are_layers_and_equations_of_einsums_are_none(name: str, is_layer: bool) -> None:
     """JAX opens a scope with the equation of an einsum as its name."""
 
     def function(x: Any) -> Any:
         if not is_layer:
-            return jnp.einsum(name, x, x)
+            return jnp.einsum(name, x @ x, *([x] if "," in name else []))
         with jax.named_scope(name):
             return x @ x
 
