@@ -12,16 +12,11 @@ import pytest
 from profilerkit import Completeness, profile
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
 from profilerkit_audits import Row, RowStatus, Value
+from profilerkit_audits.changed_operators import OperatorSum, compare_operators, sum_operators
 from profilerkit_audits.changes import Change, judge_move
-from profilerkit_audits.responsible_layers import (
-    OperatorSum,
-    _Move,
-    compare_operators,
-    find_layers,
-    leave_out_renamed,
-    sum_operators,
-)
+from profilerkit_audits.responsible_layers import _Move, find_layers, leave_out_renamed
 from profilerkit_audits.series import CaseName
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -100,8 +95,6 @@ def test_a_bound_is_better_or_worse_if_every_value_between_its_ends_is(
 
 # Operators ------------------------------------------------------------------------------------------------------------
 
-SIDES = ("a.rotary", "b.rotary")
-
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
@@ -124,18 +117,31 @@ SIDES = ("a.rotary", "b.rotary")
 def test_operators_that_moved(
     before: dict[str, tuple[int, float]], after: dict[str, tuple[int, float]], expected: str
 ) -> None:
-    """Layers are matched by their paths in either report; operators of other layers are not looked at."""
-    mine = {(SIDES[0], name): OperatorSum(*value) for name, value in before.items()}
-    theirs = {(SIDES[1], name): OperatorSum(*value) for name, value in after.items()}
-    assert compare_operators(mine | {("other", "exp"): OperatorSum(1, 9)}, theirs, *SIDES) == expected
+    mine, theirs = ({name: OperatorSum(*value) for name, value in side.items()} for side in (before, after))
+    assert compare_operators(mine, theirs) == expected
 
 
 def test_the_operators_of_a_report() -> None:
-    """A layer of 4 x 8 for one sample: 32 MACs in one call."""
-    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"])
+    """Layers of 4 x 8 and 8 x 2 for one sample: 32 and 16 MACs, each in one call."""
+    report = profile(Sequential(dense(4, 8), dense(8, 2)), input_shape=(4,), metrics=["macs"])
     sums = sum_operators(report, "macs")
-    assert [value for value in sums.values() if value[1]] == [(1, 32)]
-    assert {layer for layer, _ in sums} <= {row["path"] for row in report.layers or ()}
+    assert [[value for value in layer.values() if value.total] for layer in sums.values()] == [[(1, 32)], [(1, 16)]]
+    assert set(sums) <= {row["path"] for row in report.layers or ()}
+
+
+def test_the_operators_of_a_layer_are_found_by_its_path_in_each_report() -> None:
+    """A layer of 4 x 8, then of 4 x 9 at another path, where two operators do 20 and 16 MACs instead of one."""
+    before, after = (profile(Sequential(dense(4, width)), input_shape=(4,), metrics=["macs"]) for width in (8, 9))
+    (path,) = sum_operators(before, "macs")
+    assert after.layers is not None
+    layers = [{**row, "path": "moved" if row["path"] == path else row["path"]} for row in after.layers]
+    operators = [{"layer": "moved", "operator": name, "macs": macs} for name, macs in (("one", 20), ("two", 16))]
+    after = replace(after, layers=LayerTable(layers), operators=Table([*operators, {**operators[0], "layer": path}]))
+    (text,) = find_layers(before, after, "macs")
+    (name,) = sum_operators(before, "macs")[path]
+    assert text.endswith(
+        f": +4 by {name} -32 (no longer called), one +20 (not called before), two +16 (not called before)"
+    )
 
 
 @pytest.mark.parametrize("lacking", [0, 1])
