@@ -39,7 +39,7 @@ class _Move(NamedTuple):
         return self.change not in ("added", "removed")
 
 
-class _Place(NamedTuple):
+class _Paths(NamedTuple):
     """The path of a layer in each report; the same path twice if one report alone has the layer."""
 
     before: str
@@ -47,11 +47,11 @@ class _Place(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Layers that moved alike: how many, and where the first of them is."""
+    """Layers that moved alike: how many, and the paths of the first of them."""
 
     move: _Move
     number: int
-    first: _Place
+    first: _Paths
 
     def describe(self, unit: str) -> str:
         """Return the first layer with its difference: "block.0 (Linear) and 3 like it: +64 each, added"."""
@@ -96,21 +96,21 @@ def _describe_moves(before: Report, after: Report, metric: str, column: str) -> 
 
 def _group_moves(before: Report, after: Report, column: str) -> list[_Group]:
     """Return the layers that moved, without those that have only another name; the largest sum first."""
-    places: dict[_Move, list[_Place]] = {}
-    for move, place in _find_moves(before, after, column):
-        places.setdefault(move, []).append(place)
-    numbers = leave_out_renamed(Counter({move: len(found) for move, found in places.items()}))
-    groups = [_Group(move, number, places[move][0]) for move, number in numbers.items()]
+    layers: dict[_Move, list[_Paths]] = {}
+    for move, paths in _find_moves(before, after, column):
+        layers.setdefault(move, []).append(paths)
+    numbers = leave_out_renamed(Counter({move: len(alike) for move, alike in layers.items()}))
+    groups = [_Group(move, number, layers[move][0]) for move, number in numbers.items()]
     return sorted(groups, key=lambda group: -abs(group.move.difference * group.number))
 
 
-def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Place]]:
-    """Yield each layer that moved, and where it is; no layer without a number in one of the reports."""
+def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
+    """Yield each layer that moved, and its paths; no layer without a number in one of the reports."""
     for row in align(before, after, columns=(column,)):
         difference = find_difference(row, column)
         if difference:
             side = "" if row["change"] == "removed" else "other_"  # the last report that has the layer
-            yield _Move(row[f"{side}type"], difference, row["change"]), _Place(row["path"], row[f"{side}path"])
+            yield _Move(row[f"{side}type"], difference, row["change"]), _Paths(row["path"], row[f"{side}path"])
 
 
 def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
