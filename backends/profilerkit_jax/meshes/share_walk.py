@@ -64,10 +64,10 @@ class _Current:
     """The equation that the walk is in.
 
     Attributes:
-        chain: Its numbers.
+        chain: Its numbers: (12, 15) for the equation 15 in the jaxpr of the equation 12.
         own_shares: The shapes of shares that it tells itself, by the shapes of the whole arrays.
-        has_body: Whether it has jaxprs inside.
-        body_times: How often its body runs, if it is a loop.
+        has_body: Whether it has jaxprs inside, as calls, loops and branches have.
+        body_times: How often the body of a loop runs; any other equation's own runs.
         lacks_share: Whether it has an array whose share is unknown.
     """
 
@@ -156,7 +156,7 @@ class ShareWalk(Walk):
         return outputs
 
     def walk_apart(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
-        """Go over a jaxpr inside an equation; of a loop, the last one is its body."""
+        """Go over a jaxpr inside the equation that the walk is in: of a ``while`` loop the condition, then the body."""
         self._current.body_times = context.times
         return super().walk_apart(jaxpr, inputs, context)
 
