@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -147,16 +148,14 @@ def _choose_store(plan: str | None, store: str | None) -> str:
 def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run: bool) -> None:
     """Run a plan with these options of `Audit`, and print its rows; with ``dry_run`` print an estimate alone."""
     from ..plan import Plan
-    from ..running import Audit, Watch
-    from .progress import ShownProgress
+    from ..running import Audit
 
     with report_errors("PLAN"):
-        watch = Watch() if output.quiet or dry_run else ShownProgress(sys.stderr)
-        audit = Audit(Plan.load(Path(path)), **options, watch=watch)
+        audit = Audit(Plan.load(Path(path)), **options)
         if dry_run:
             _print_estimate(audit, output.form)
             return
-        finished = _run(audit)
+        finished = _run(audit, output.quiet)
     if not output.quiet:
         _print_result(finished, output.form)
     _end(audit, finished, output.strict)
@@ -175,10 +174,15 @@ def _print_estimate(audit: Audit, form: str) -> None:
         emit(describe(estimated))
 
 
-def _run(audit: Audit) -> AuditResult:
-    """Run an audit; if it is interrupted, print the place of its rows, and exit."""
+def _run(audit: Audit, quiet: bool) -> AuditResult:
+    """Run an audit, and show its progress unless ``quiet``; if interrupted, print the place of its rows, and exit."""
+    from .progress import ShownProgress
+
     try:
-        return audit.run()
+        with ExitStack() as shown:
+            if not quiet:
+                audit.watch = shown.enter_context(ShownProgress(sys.stderr))
+            return audit.run()
     except KeyboardInterrupt:
         from ..database import hide_password
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from profilerkit.count_text import format_count
 from profilerkit.foreign_text import on_terminal
@@ -29,6 +29,9 @@ class ShownProgress(Watch):
 
     A terminal has one line, which is drawn anew between two events, never by a thread; failures are printed above it.
     A pipe or a log has a line for each row.
+
+    It is a context around the run: when the block ends, for whatever reason, the line is gone, and the terminal and the
+    streams of the process are as they were.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -42,6 +45,13 @@ class ShownProgress(Watch):
         #: The progress line of a terminal, and its bar; None in a pipe.
         self.display: Progress | None = None
         self.bar: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.display is not None:
+            self.display.stop()
 
     def begin(self, cases: int, reused: int) -> None:
         """Start the line of a terminal; in a pipe write how much there is to do."""
@@ -76,8 +86,6 @@ class ShownProgress(Watch):
             line = on_terminal(f"failed {row.spec}: {shorten(row.reason, _REASON)}")
             self.display.console.print(line, markup=False, highlight=False)
         self._draw(self.display)
-        if self.reused + self.done >= self.total:
-            self.display.stop()
 
     def _draw(self, display: Progress) -> None:
         done = self.reused + self.done

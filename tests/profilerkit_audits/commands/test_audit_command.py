@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,6 +20,7 @@ from profilerkit.isolation import processes
 from profilerkit_audits import Row, RowStatus, Store, read_export
 from profilerkit_audits.cases import Case
 from profilerkit_audits.commands.progress import ShownProgress
+from profilerkit_audits.engine import Engine, Outcome
 from profilerkit_audits.running import AuditResult
 from profilerkit_audits.summary import summarize
 
@@ -192,14 +195,14 @@ class Terminal(io.StringIO):
 
 
 def told(stream: Any) -> str:
-    shown = ShownProgress(stream)
     cases = [Case(f"nets.py:net_{number}", Path(), key=str(number)) for number in range(3)]
-    shown.begin(4, 1)
-    for case in cases:
-        shown.start(case)
-    shown.end(cases[0], Row(cases[0].spec, "k", RowStatus.COMPLETE))
-    shown.end(cases[1], Row(cases[1].spec, "k", RowStatus.FAILED, reason="it\ncrashed [bold]"))
-    shown.end(cases[2], Row(cases[2].spec, "k", RowStatus.COMPLETE, settings={"batch_size": 8}))
+    with ShownProgress(stream) as shown:
+        shown.begin(4, 1)
+        for case in cases:
+            shown.start(case)
+        shown.end(cases[0], Row(cases[0].spec, "k", RowStatus.COMPLETE))
+        shown.end(cases[1], Row(cases[1].spec, "k", RowStatus.FAILED, reason="it\ncrashed [bold]"))
+        shown.end(cases[2], Row(cases[2].spec, "k", RowStatus.COMPLETE, settings={"batch_size": 8}))
     return str(stream.getvalue())
 
 
@@ -218,3 +221,34 @@ def test_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "3 running, 1/4 done, 0 failed" in shown
     assert "1 running, 3/4 done, 1 failed, 0 s left" in shown
     assert "failed nets.py:net_1: it crashed [bold]" in shown
+
+
+class IdleEngine(Engine):
+    """Runs no case, and ends as a test says: with an error, or with no outcome."""
+
+    ending: BaseException | None = None
+
+    def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
+        for case in cases:
+            self.tell_start(case)
+        if self.ending is not None:
+            raise self.ending
+        yield from ()
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [(None, 0), (KeyboardInterrupt(), 130), (StoreError("the disk is full"), 3)], ids=repr
+)
+def test_a_terminal_is_as_it_was_however_an_audit_ends(
+    ending: BaseException | None, code: int, zoo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cursor that was hidden (``ESC [ ? 25 l``) is shown again (``h``), and the streams are the process's own."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(IdleEngine, "ending", ending)
+    monkeypatch.setattr("profilerkit_audits.running.find_engine", lambda name: IdleEngine)
+    terminal, output = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "stdout", output)
+    assert run("audit", zoo) == code
+    assert (sys.stdout, sys.stderr) == (output, terminal)
+    assert re.findall(r"\x1b\[\?25[hl]", terminal.getvalue()) == ["\x1b[?25l", "\x1b[?25h"]
