@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..foreign_text import visible
 from .inner_states import keep_random_state
@@ -41,7 +42,7 @@ def track(items: Iterable[T], description: str, step: Callable[[T], str] | None 
     """
     stderr = sys.stderr  # None in a process that has none
     is_shown = _state.is_enabled and stderr is not None and stderr.isatty()
-    return _track(items, description, step) if is_shown else items
+    return _TrackedItems(items, description, step) if is_shown else items
 
 
 @contextmanager
@@ -54,26 +55,41 @@ def progress_enabled(enabled: bool) -> Iterator[None]:
         _state.is_enabled = previous
 
 
-def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterator[T]:
-    streams = (sys.stdout, sys.stderr)
-    is_outermost = _state.display is None
-    display = _state.display = _state.display or _start_display()
-    task = display.add_task(visible(description), total=_count(items))
-    try:
-        display.refresh()
-        for item in items:
-            if step is not None:
-                display.update(task, description=visible(f"{description}: {step(item)}"))
-                display.refresh()
-            with restored(in_child=lambda: _restore_streams(streams)):
-                yield item
-            display.advance(task)
+@dataclass(frozen=True)
+class _TrackedItems(Generic[T]):
+    """Items that have a bar while they are iterated over.
+
+    They are no generator: the loop alone holds the iterator, so that the display ends with the loop. A generator would
+    stay open as long as a name of the loop's function holds it: after an error, for as long as its traceback is kept.
+    """
+
+    items: Iterable[T]
+    description: str
+    step: Callable[[T], str] | None
+
+    def __iter__(self) -> Iterator[T]:
+        streams = (sys.stdout, sys.stderr)
+        is_outermost = _state.display is None
+        display = _state.display or _make_display()
+        task = display.add_task(visible(self.description), total=_count(self.items))
+        try:
+            if is_outermost:
+                _state.display = display
+                display.start()
             display.refresh()
-    finally:
-        display.remove_task(task)
-        if is_outermost:
-            _state.display = None
-            display.stop()
+            for item in self.items:
+                if self.step is not None:
+                    display.update(task, description=visible(f"{self.description}: {self.step(item)}"))
+                    display.refresh()
+                with restored(in_child=lambda: _restore_streams(streams)):
+                    yield item
+                display.advance(task)
+                display.refresh()
+        finally:
+            display.remove_task(task)
+            if is_outermost:
+                _state.display = None
+                display.stop()
 
 
 def _restore_streams(streams: tuple[Any, Any]) -> None:
@@ -89,7 +105,7 @@ def _count(items: Iterable[Any]) -> int | None:
         return None
 
 
-def _start_display() -> Progress:
+def _make_display() -> Progress:
     with keep_random_state():
         from rich.console import Console
         from rich.progress import Progress, TextColumn
@@ -97,6 +113,4 @@ def _start_display() -> Progress:
         # A name is no markup of rich's, whatever brackets it has.
         name = TextColumn("{task.description}", style="progress.description", markup=False)
         columns = (name, *Progress.get_default_columns()[1:])
-        display = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
-    display.start()
-    return display
+        return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)

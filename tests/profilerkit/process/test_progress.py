@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import threading
@@ -62,6 +63,54 @@ def test_a_name_with_brackets_is_shown_as_it_is(name: str) -> None:
         f"from profilerkit.process.progress import track\nfor item in track([1], {name!r}, lambda item: {name!r}): pass"
     )
     assert f"{name}: {name}" in run_on_a_terminal(code)[1]
+
+
+HELD = """
+import sys
+from profilerkit.process.progress import track
+streams = sys.stdout, sys.stderr
+def work(items):
+    tracked = track(items, "Profiling Net")
+    for item in tracked:
+        item()
+def interrupt():
+    raise KeyboardInterrupt
+class Unsized:
+    def __len__(self):
+        raise ValueError("no length")
+    def __iter__(self):
+        return iter([])
+class Unread:
+    def __iter__(self):
+        raise ValueError("no items")
+try:
+    work(ITEMS)
+except BaseException as error:
+    kept = error  # and with it the names of the function that it ended
+assert (sys.stdout, sys.stderr) == streams
+for item in track([1], "Afterwards"):
+    pass
+print(type(kept).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "switches"),
+    [
+        ("[interrupt]", "KeyboardInterrupt", "lhlh"),
+        ("Unsized()", "ValueError", "lh"),  # the error comes before there is anything to show
+        ("Unread()", "ValueError", "lhlh"),
+    ],
+)
+def test_a_terminal_is_as_it_was_after_an_error_that_is_kept(
+    items: str, error: str, switches: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cursor is hidden by ``ESC [ ? 25 l`` and shown by ``h``; a notebook and a debugger keep the last error."""
+    monkeypatch.setenv("TERM", "xterm")
+    output, terminal = run_on_a_terminal(HELD.replace("ITEMS", items))
+    assert output == f"{error}\n"
+    assert "".join(re.findall(r"\x1b\[\?25([hl])", terminal)) == switches
+    assert "Afterwards" in terminal
 
 
 def test_nothing_is_written_to_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
