@@ -11,12 +11,12 @@ import json
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,8 @@ from .plausibility import find_flags
 from .rows import Row, decode, encode, read_report
 
 __all__ = ["Run", "Store", "add_report"]
+
+_Content = TypeVar("_Content")
 
 #: How many rows, or keys, are read at once.
 _AT_ONCE = 500
@@ -239,19 +241,16 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Return all runs, the oldest first."""
-        query = select(database.runs.c.content, database.run_ends.c.ended, database.run_ends.c.outcome)
+        query = select(database.runs, database.run_ends.c.ended, database.run_ends.c.outcome)
         query = query.outerjoin(database.run_ends, database.run_ends.c.run == database.runs.c.run)
         with self._transact() as connection:
             lines = list(connection.execute(query.order_by(database.runs.c.started, database.runs.c.run)))
-        return [
-            replace(msgspec.convert(json.loads(line.content), Run), ended=line.ended or "", outcome=line.outcome or "")
-            for line in lines
-        ]
+        return [replace(_read_run(line), ended=line.ended or "", outcome=line.outcome or "") for line in lines]
 
     def machines(self) -> dict[str, dict[str, str]]:
         """Return the facts of every kind of machine, by its digest."""
         with self._transact() as connection:
-            return {line.machine: json.loads(line.facts) for line in connection.execute(select(database.machines))}
+            return {line.machine: _read_facts(line) for line in connection.execute(select(database.machines))}
 
     # Transactions -----------------------------------------------------------------------------------------------------
 
@@ -286,10 +285,24 @@ def _insert_row(connection: Connection, row: Row) -> Row:
 
 
 def _read_row(line: Any) -> Row:
+    return replace(_read_json(decode, line.content, f"row {line.id}"), id=line.id)
+
+
+def _read_run(line: Any) -> Run:
+    return _read_json(lambda text: msgspec.convert(json.loads(text), Run), line.content, f"run {line.run}")
+
+
+def _read_facts(line: Any) -> dict[str, str]:
+    name = f"machine {line.machine}"
+    return _read_json(lambda text: msgspec.convert(json.loads(text), dict[str, str]), line.facts, name)
+
+
+def _read_json(read: Callable[[str], _Content], text: str, name: str) -> _Content:
+    """Return what a column has as JSON; raises `StoreError` if that is damaged."""
     try:
-        return replace(decode(line.content), id=line.id)
-    except msgspec.MsgspecError as error:
-        raise StoreError(f"row {line.id} of the store is damaged: {error}") from error
+        return read(text)
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise StoreError(f"{name} of the store is damaged: {error}") from error
 
 
 def _explain(error: DBAPIError) -> str:

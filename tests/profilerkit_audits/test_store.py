@@ -128,6 +128,21 @@ def test_a_row_that_was_damaged_is_an_error_and_no_wrong_number(store: Store) ->
         list(store.rows())
 
 
+@pytest.mark.parametrize(
+    ("text", "words"), [("{bad", ""), ("[1]", "Expected `object`, got `array`"), ("[" * 100_000, ""), ("\x80", "")]
+)
+def test_every_column_of_json_that_was_damaged_is_an_error_of_the_store(store: Store, text: str, words: str) -> None:
+    run = begun(store)
+    store.add(row(run))
+    with store._transact(writes=True) as connection:
+        for table, column in (("rows", "content"), ("runs", "content"), ("machines", "facts")):
+            connection.exec_driver_sql(f"UPDATE {table} SET {column} = ?", (text,))
+    reads = {"row 1": lambda: list(store.rows()), f"run {run}": store.runs, "machine m": store.machines}
+    for name, read in reads.items():
+        with pytest.raises(StoreError, match=f"^{name} of the store is damaged: .*{words}"):
+            read()
+
+
 def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE rows (a)")
