@@ -70,8 +70,8 @@ def command(
 
     joined = _join(profile, load_job(Job(model, trust=trust), "--model"), options)
     save_and_print(joined, output, form, depth=depth, top=top)
-    if strict and joined.above_one:
-        fail(f"{format_count(len(joined.above_one), 'layer')} above 1 of what {options['device']} can do", NOT_KEPT)
+    if strict and joined.device is not None and joined.above_one:
+        fail(f"{format_count(len(joined.above_one), 'layer')} above 1 of what {joined.device.name} can do", NOT_KEPT)
 
 
 def _join(profile: str, loaded: Job, options: dict[str, Any]) -> JoinedProfile:

@@ -89,7 +89,23 @@ def test_above_one_is_not_kept(files: tuple[str, str], tmp_path: Path) -> None:
     assert "(!)" in out
     assert "Above 1 by products" in out
     err = run(*arguments, "--strict", code=NOT_KEPT)
-    assert "2 layers above 1" in err
+    assert "2 layers above 1 of what slow can do" in err
+
+
+def test_strict_names_the_device_that_the_profile_names(tmp_path: Path) -> None:
+    """96 MACs in a millionth of a microsecond: 1.92e14 FLOP/s, and an H100 has 6.7e13 in float32."""
+    noted = {"inputs": [{"name": None, "shape": [3, 4], "dtype": "float32"}], "training": False}
+    properties = [{"name": "NVIDIA H100 80GB HBM3"}]
+    trace = ChromeTrace({"schemaVersion": 1, "profilerkit": noted, "deviceProperties": properties})
+    trace.layer("", 0, 50)
+    trace.layer("0", 1, 20)
+    trace.operator("aten::linear", 2, 19)
+    trace.launch(1, 5, 6)
+    trace.kernel("gemm", 100, 100.000001, correlation=1)
+    (tmp_path / "network.py").write_text(NETWORK)
+    profile = str(trace.save(tmp_path / "profile.json"))
+    err = run("join", profile, "--model", f"{tmp_path / 'network.py'}:network", "--strict", code=NOT_KEPT)
+    assert "2 layers above 1 of what h100-sxm can do" in err
 
 
 @pytest.mark.parametrize(
