@@ -16,7 +16,7 @@ class Burst:
 
     Attributes:
         batch: The prompts.
-        passes: How many passes they take; if there are several replicas, the passes of one.
+        passes: How many passes they take; if there are several replicas, the passes of the one with the most prompts.
         first: Seconds until the first prompt has its first token.
         mean: The mean of these seconds over all prompts.
         last: Seconds until the last prompt has its first token.
@@ -40,17 +40,24 @@ def predict_burst(cost: StepCost, batch: int, prompt: int, most_tokens: int) -> 
     """Return when prompts that arrive at once have their first tokens; None if a figure of the device is not known.
 
     A pass takes the next tokens of all prompts in their order: the rest of one and the start of the next together.
+    Replicas share the prompts; if some have one more than the others, each kind of replica has times of its own.
     """
     replicas = cost.layout.data
-    passes = list(_list_passes(-(-batch // replicas), prompt, cost.shared_prefix, most_tokens, replicas))
-    clock, ends = 0.0, []
-    for pieces, prompts_ended in passes:
-        seconds = cost.run_together(pieces).seconds
-        if seconds is None:
-            return None
-        clock += seconds
-        ends += [clock] * prompts_ended
-    return Burst(batch, len(passes), ends[0], sum(ends) / len(ends), ends[-1])
+    prompts, with_one_more = divmod(batch, replicas)
+    most_passes, ends = 0, []
+    for number, size in ((with_one_more, prompts + 1), (replicas - with_one_more, prompts)):
+        if not number * size:
+            continue
+        passes = list(_list_passes(size, prompt, cost.shared_prefix, most_tokens, replicas))
+        most_passes = max(most_passes, len(passes))
+        clock = 0.0
+        for pieces, prompts_ended in passes:
+            seconds = cost.run_together(pieces).seconds
+            if seconds is None:
+                return None
+            clock += seconds
+            ends += [clock] * (prompts_ended * number)
+    return Burst(batch, most_passes, min(ends), sum(ends) / len(ends), max(ends))
 
 
 def _list_passes(prompts: int, prompt: int, shared: int, most_tokens: int, replicas: int) -> Iterator[_Pass]:

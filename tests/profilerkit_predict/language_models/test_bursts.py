@@ -45,6 +45,31 @@ def test_replicas_have_prompts_of_their_own() -> None:
     assert (burst.passes, burst.first) == (3, COST(1, 10).seconds)
 
 
+@pytest.mark.parametrize("batch", [1, 3, 5])
+def test_replicas_with_unequal_prompts_have_times_of_their_own(batch: int) -> None:
+    """Two replicas, 5 tokens of each in a pass, prompts of 10: two passes for a prompt, one behind the other.
+
+    One has (n + 1) / 2 prompts, the other one fewer; the k-th prompt of both ends after k times the two passes.
+    """
+    cost = StepCost(toy_facts(), DEVICE, layout=read_layout(1, "dp2"))
+    burst: Any = predict_burst(cost, batch, 10, 10)
+    one: Any = COST(1, 5).seconds + COST(1, 5, 5).seconds
+    ends = [one * k for size in ((batch + 1) // 2, batch // 2) for k in range(1, size + 1)]
+    assert len(ends) == batch
+    assert burst.passes == batch + 1
+    assert (burst.first, burst.mean, burst.last) == pytest.approx((one, sum(ends) / batch, max(ends)))
+
+
+def test_the_first_prompt_is_that_of_the_replica_with_less_to_do() -> None:
+    """Three prompts on two replicas, all in one pass: the replica with one prompt is ready before that with two."""
+    cost = StepCost(toy_facts(), DEVICE, layout=read_layout(1, "dp2"))
+    burst: Any = predict_burst(cost, 3, 10, 40)
+    one, two = COST(1, 10).seconds, COST(2, 10).seconds
+    assert one is not None and two is not None and one < two
+    assert burst.passes == 1
+    assert (burst.first, burst.mean, burst.last) == pytest.approx((one, (one + 2 * two) / 3, two))
+
+
 def test_a_shared_prefix_is_not_run_again() -> None:
     cost = StepCost(toy_facts(), DEVICE, shared_prefix=6)
     burst: Any = predict_burst(cost, 2, 10, 4)
