@@ -15,6 +15,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
@@ -74,7 +75,7 @@ class Departures:
             is_array = hasattr(leaf, "__array_interface__")
             is_eager = tf.is_tensor(leaf) and hasattr(leaf, "numpy")
             is_foreign = is_array or (is_eager and not is_of_operator(leaf))
-            if is_foreign and _is_work(leaf) and not self.missing:
+            if is_foreign and _is_work(np.asarray(leaf) if is_array else leaf) and not self.missing:
                 self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
 
     def _wrap_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +131,11 @@ def _read_variables(argument: Any) -> Any:
 
 def _is_work(tensor: Any) -> bool:
     """Return whether arithmetic on a tensor would count: not on single numbers, and not on sizes and indices."""
-    dtype, shape = tf.as_dtype(tensor.dtype), tuple(tensor.shape)
+    shape = tuple(tensor.shape)
+    try:
+        dtype = tf.as_dtype(tensor.dtype)
+    except TypeError:  # of numpy alone: dates are no work, as texts; structures and longer floats may be
+        return math.prod(shape) > 1 and tensor.dtype.kind not in "mM"
     if dtype in (tf.resource, tf.variant, tf.string):
         return False
     return math.prod(shape) > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))

@@ -122,6 +122,48 @@ def test_reading_a_number_a_size_or_a_text_leaves_a_count_complete(name: str) ->
     assert (report["macs"], report.status("macs").completeness.value) == (DENSE, "complete")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "is_work"),
+    [
+        ("M8[D]", False),
+        ("m8[s]", False),
+        ("U3", False),
+        ([("a", "f4"), ("b", "i4")], True),
+        (np.longdouble, True),
+        ("V4", True),
+    ],
+)
+def test_a_result_of_a_dtype_that_is_numpys_alone_is_no_failure(dtype: Any, is_work: bool) -> None:
+    """A model that prints a number, so that it is run eagerly; dates and texts are no work, as the result of numpy."""
+    made = np.zeros((3, 2), dtype)
+
+    def model(x: Any) -> Any:
+        float(tf.reduce_sum(x).numpy())
+        return tf.matmul(x, tf.ones((8, 4))), made
+
+    status = profile(model, X, metrics="macs", backend="tensorflow").status("macs")
+    assert status.value == 2 * 8 * 4
+    assert status.completeness.value == ("partial" if is_work else "complete")
+    assert ("a result of the model that TensorFlow did not compute" in " ".join(status.missing)) is is_work
+
+
+class Picture:
+    """A result that numpy reads, as the images of Pillow: it has no dtype and no shape."""
+
+    def __init__(self, content: Any) -> None:
+        self.__array_interface__ = content.__array_interface__
+
+
+def test_a_result_that_only_numpy_reads_is_no_failure() -> None:
+    def model(x: Any) -> Any:
+        float(tf.reduce_sum(x).numpy())
+        return tf.matmul(x, tf.ones((8, 4))), Picture(W)
+
+    status = profile(model, X, metrics="macs", backend="tensorflow").status("macs")
+    assert (status.value, status.completeness.value) == (2 * 8 * 4, "partial")
+    assert "a result of the model that TensorFlow did not compute" in " ".join(status.missing)
+
+
 def generator(x: Any) -> Any:
     yield x @ W
 
