@@ -12,6 +12,8 @@ from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit_onnx.model.constants import Use
+from profilerkit_onnx.model.weights import find_places
 
 X = np.ones((2, 3), F)
 #: Twelve elements.
@@ -180,6 +182,66 @@ SCALE, ZERO = np.ones(1, F), np.zeros(1, np.uint8)
 def test_what_operators_take_beside_weights_is_no_parameter(node: Any, inputs: Any, weights: Any) -> None:
     model = make_model([node], inputs, weights, opset=23)
     assert count(model, **inputs)[0] == 0
+
+
+#: An operator, one that does the same on integers, on states or on pages, and the inputs of both that are the same.
+TWINS = [
+    ("LSTM", "DynamicQuantizeLSTM", {index: index for index in range(8)}),
+    ("LSTM", "GRU", {index: index for index in range(6)}),
+    ("GRU", "RNN", {index: index for index in range(6)}),
+    ("Attention", "QAttention", {3: 5, 4: 8}),
+    ("Attention", "MultiHeadAttention", {3: 5, 4: 6, 5: 7}),
+    ("Attention", "GroupQueryAttention", {3: 10, 4: 3, 5: 4}),
+    ("Attention", "LinearAttention", {4: 3}),
+    ("Attention", "CausalConvWithState", {4: 3}),
+    ("GroupQueryAttention", "SparseAttention", {3: 3, 4: 4, 7: 9, 8: 10}),
+    ("GroupQueryAttention", "PagedAttention", {3: 3, 4: 4, 7: 8, 8: 9}),
+    ("Conv", "ConvInteger", {0: 0, 1: 1}),
+    ("Conv", "QLinearConv", {0: 0, 1: 3, 2: 8}),
+    ("Gemm", "QGemm", {0: 0, 1: 3, 2: 6}),
+    ("MatMul", "MatMulInteger", {0: 0, 1: 1}),
+    ("MatMul", "MatMulIntegerToFloat", {0: 0, 1: 1}),
+    ("MatMul", "QLinearMatMul", {0: 0, 1: 3}),
+    ("MatMul", "DynamicQuantizeMatMul", {1: 1}),
+    ("MatMul", "MatMulNBits", {1: 1}),
+    ("MatMul", "MatMulBnb4", {1: 1}),
+    ("QLinearAdd", "QLinearMul", {index: index for index in range(8)}),
+]
+
+
+@pytest.mark.parametrize(("op", "twin", "inputs"), TWINS, ids=[f"{op} and {twin}" for op, twin, _ in TWINS])
+def test_an_operator_and_its_twin_have_the_same_places(op: str, twin: str, inputs: dict[int, int]) -> None:
+    ours, theirs = (find_places(Use(helper.make_node(name, [], []), 0, "")) for name in (op, twin))
+    for first, second in inputs.items():
+        assert (first in ours.weights, first in ours.kept) == (second in theirs.weights, second in theirs.kept), first
+
+
+@pytest.mark.parametrize("is_quantized", [False, True])
+def test_constant_states_of_an_lstm_are_no_parameters(is_quantized: bool) -> None:
+    """Of 8 features and 6 units: (8 + 6) * 4 * 6 weights and 8 * 6 biases; 2 states of 2 sequences are none."""
+    weights: dict[str, Any] = {"w": np.ones((1, 24, 8), F), "r": np.ones((1, 24, 6), F)}
+    kept: dict[str, Any] = {}
+    if is_quantized:
+        weights = {"w": np.ones((1, 8, 24), np.int8), "r": np.ones((1, 6, 24), np.int8)}
+        kept = {name: np.ones((1, 24), np.int8 if "z" in name else F) for name in ("ws", "wz", "rs", "rz")}
+    rest = {"b": np.ones((1, 48), F), "h": np.ones((1, 2, 6), F), "c": np.ones((1, 2, 6), F)}
+    op, domain = ("DynamicQuantizeLSTM", "com.microsoft") if is_quantized else ("LSTM", "")
+    names = ["x", "w", "r", "b", "", "h", "c", *([""] if is_quantized else []), *kept]
+    node = helper.make_node(op, names, ["y"], domain=domain, hidden_size=6)
+    x = np.ones((5, 2, 8), F)
+    assert count(make_model([node], {"x": x}, {**weights, **rest, **kept}), x=x)[0] == (8 + 6) * 4 * 6 + 8 * 6
+
+
+def test_embeddings_of_bytes_are_parameters_and_their_scales_are_none() -> None:
+    """Tables of 10 words, 6 positions and 2 segments of width 4, and the scale and the shift of the norm."""
+    sizes = {"words": (10, 4), "positions": (6, 4), "segments": (2, 4), "gamma": (4,), "beta": (4,)}
+    weights = {name: np.ones(size, np.uint8) for name, size in sizes.items()}
+    scales = {f"s{index}": SCALE for index in range(5)}
+    zeros = {f"z{index}": ZERO for index in range(5)}
+    inputs = {name: np.zeros((1, 6), np.int32) for name in ("x", "segment")}
+    names = [*inputs, *weights, "", *scales, *zeros]
+    node = helper.make_node("QEmbedLayerNormalization", names, ["y", "m"], domain="com.microsoft")
+    assert count(make_model([node], inputs, {**weights, **scales, **zeros}), **inputs)[0] == (10 + 6 + 2 + 1 + 1) * 4
 
 
 def test_the_factors_of_an_older_upsampling_are_no_parameters() -> None:
