@@ -32,6 +32,12 @@ def tanh() -> int:
 
 
 @per_element
+def tanh_with_scales() -> int:
+    """``alpha * tanh(beta * x)``."""
+    return 2 * c.MULTIPLY + c.TANH
+
+
+@per_element
 def clamp(bounds: int = 2) -> int:
     """``min(max(x, low), high)``: a comparison for each bound; so do ReLU6 and hardtanh."""
     return bounds * c.COMPARE
@@ -59,6 +65,12 @@ def silu() -> int:
 def softplus() -> int:
     """``log(1 + exp(x))``."""
     return c.EXP + c.ADD + c.LOG
+
+
+@per_element
+def parametric_softplus() -> int:
+    """``alpha * log(1 + exp(beta * x))``."""
+    return 2 * c.MULTIPLY + softplus.operations()
 
 
 @per_element
@@ -245,9 +257,14 @@ NAMED: dict[str, Callable[[int], Cost]] = {
     "leaky_relu": leaky_relu,
     "sigmoid": sigmoid,
     "tanh": tanh,
+    "tanh_with_scales": tanh_with_scales,
     "silu": silu,
     "elu": elu,
     "gelu": gelu,
+    "softplus": softplus,
+    "parametric_softplus": parametric_softplus,
+    "softsign": softsign,
     "mish": mish,
+    "hard_sigmoid": hard_sigmoid,
     "hard_swish": hard_swish,
 }

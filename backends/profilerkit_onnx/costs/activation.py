@@ -10,15 +10,22 @@ __all__ = ["add_activation"]
 
 #: The activations that onnxruntime fuses with the node before them, and their names in `profilerkit.costs.activation`.
 _FUSED = {
+    "Celu": "elu",
     "Clip": "relu6",
     "Elu": "elu",
     "Gelu": "gelu",
     "HardSigmoid": "hard_sigmoid",
     "HardSwish": "hard_swish",
     "LeakyRelu": "leaky_relu",
+    "ParametricSoftplus": "parametric_softplus",
     "Relu": "relu",
+    "ScaledTanh": "tanh_with_scales",
+    "Selu": "elu",
     "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
     "Tanh": "tanh",
+    "ThresholdedRelu": "relu",
 }
 
 OPERATORS.register_elementwise(activation.relu, "Relu", "ThresholdedRelu")
@@ -72,16 +79,20 @@ def bias_add(call: NodeCall) -> Cost:
 
 @register_op_cost("com.microsoft::QuickGelu")
 def quick_gelu(call: NodeCall) -> Cost:
-    """``x * sigmoid(alpha * x)``."""
-    elements = call.outputs[0].numel
-    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements))
+    """``x * sigmoid(alpha * x)``; alpha is 1.702 unless the node says otherwise."""
+    return _count_silu(call, 1.702)
 
 
 @register_op_cost("Swish")
 def swish(call: NodeCall) -> Cost:
-    """``x * sigmoid(alpha * x)``; the product with an alpha of 1 is none."""
+    """``x * sigmoid(alpha * x)``."""
+    return _count_silu(call, 1.0)
+
+
+def _count_silu(call: NodeCall, alpha: float) -> Cost:
+    """Return the cost of ``x * sigmoid(alpha * x)`` by the default of alpha; the product with an alpha of 1 is none."""
     elements = call.outputs[0].numel
-    scaled = call.attribute("alpha", 1.0) != 1.0
+    scaled = call.attribute("alpha", alpha) != 1.0
     return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements if scaled else 0))
 
 

@@ -339,6 +339,7 @@ CASES: list[Case] = [
     ("FastGelu", [X, ones(4)], {}, (2, 3, 4), 0, 9 * E),
     ("BiasGelu", [X, ones(4)], {}, (2, 3, 4), 0, 6 * E),
     ("QuickGelu", [X], {}, (2, 3, 4), 0, 3 * E),
+    ("QuickGelu", [X], {"alpha": 1.0}, (2, 3, 4), 0, 2 * E),  # like a Swish: the product with 1 is none
     ("BiasSoftmax", [X, X], {"axis": 2, "is_inner_broadcast": 0}, (2, 3, 4), 0, 6 * E),
     # normalization
     ("SkipLayerNormalization", [X, X, ones(4), ones(4), ones(4)], {}, (2, 3, 4), 0, (2 + 7) * E),
@@ -545,6 +546,38 @@ def test_keys_with_room_have_the_shape_that_the_runtime_makes() -> None:
     with BACKEND.run(model, ModelInputs(**inputs)) as run:
         outputs = run()
     assert [outputs[name].shape for name in ("k", "v")] == [(2, 2, 16, 4)] * 2
+
+
+#: The activations that the runtime has a kernel for, after a convolution or a product: operations for each element.
+FUSED = {
+    "FusedConv": {"Clip": 2, "HardSigmoid": 4, "HardSwish": 5, "LeakyRelu": 2, "Relu": 1, "Sigmoid": 1, "Tanh": 1},
+    "FusedGemm": {
+        "Celu": 4,
+        "Elu": 4,
+        "HardSigmoid": 4,
+        "LeakyRelu": 2,
+        "ParametricSoftplus": 5,
+        "Relu": 1,
+        "ScaledTanh": 3,
+        "Selu": 4,
+        "Sigmoid": 1,
+        "Softplus": 3,
+        "Softsign": 3,
+        "Tanh": 1,
+        "ThresholdedRelu": 1,
+    },
+}
+
+
+@pytest.mark.parametrize(("op", "name"), [(op, name) for op, names in FUSED.items() for name in names])
+def test_activations_that_the_runtime_fuses_are_counted(op: str, name: str) -> None:
+    """The operations of an activation are those of the same activation in a node of its own."""
+    inputs = [IMAGE, ones(4, 6, 1, 1)] if op == "FusedConv" else [ones(2, 3), ones(3, 4)]
+    macs, elements = (640 * 6, 640) if op == "FusedConv" else (24, 8)
+    case: Case = (op, inputs, {"activation": name}, (), 0, 0)
+    trace = BACKEND.trace(*model_and_inputs(case, "com.microsoft"))
+    assert trace.missing == ()
+    assert (trace.macs, trace.flops) == (macs, 2 * macs + FUSED[op][name] * elements)
 
 
 def test_an_activation_that_is_not_known_is_named() -> None:

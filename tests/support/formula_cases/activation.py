@@ -61,10 +61,15 @@ def cases() -> Iterator[Case]:
         "leaky_relu": {"COMPARE": 2, "MULTIPLY": 2},
         "sigmoid": {"SIGMOID": 2},
         "tanh": {"TANH": 2},
+        "tanh_with_scales": {"TANH": 2, "MULTIPLY": 4},
         "silu": {"SIGMOID": 2, "MULTIPLY": 2},
         "elu": {"COMPARE": 2, "EXP": 2, "SUBTRACT": 2, "MULTIPLY": 2},
         "gelu": {"MULTIPLY": 4, "ADD": 2, "ERF": 2, "DIVIDE": 2},
+        "softplus": softplus,
+        "parametric_softplus": {"MULTIPLY": 4, **softplus},
+        "softsign": {"ABSOLUTE": 2, "ADD": 2, "DIVIDE": 2},
         "mish": {"TANH": 2, "MULTIPLY": 2, **softplus},
+        "hard_sigmoid": {"ADD": 2, "COMPARE": 4, "DIVIDE": 2},
         "hard_swish": {"ADD": 2, "COMPARE": 4, "DIVIDE": 2, "MULTIPLY": 2},
     }
     for name, takes in names.items():
