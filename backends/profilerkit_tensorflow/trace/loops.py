@@ -37,13 +37,14 @@ def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
     loop = _read_loop(walk, operator, scope)
     if loop.turns.most is None:
         walk.work.missed[f"{operator.type} (how often it runs is not known; counted once)"] += 1
+    walk.hold(loop.begins, loop.owner)
     if loop.turns.most == 0:
+        _walk_condition(walk, loop, loop.begins)
         walk.bind(operator, loop.begins, scope)
         return
-    walk.hold(loop.begins, loop.owner)
     with note_apart(walk) as in_turns:
         results = _walk_any_turn(walk, loop)
-        _walk_condition(walk, loop, results)
+        _walk_condition(walk, loop, _hand_to_condition(walk, loop, results))
     work = Work()
     work.add_loop(in_turns)
     if loop.turns.exact is None:  # all its turns are counted, or there is none, as nothing is known
@@ -137,17 +138,21 @@ def _walk_turn(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body[Work, 
     return Body(work, results)
 
 
-def _walk_condition(walk: Walk, loop: _Loop, results: Sequence[Value]) -> None:
+def _hand_to_condition(walk: Walk, loop: _Loop, results: Sequence[Value]) -> list[Value]:
+    """Return the variables with the facts that hold at every test: before the first turn, and after each."""
+    return [
+        walk.hand_on(before, before.common(after), loop.owner)
+        for before, after in zip(loop.begins, results, strict=True)
+    ]
+
+
+def _walk_condition(walk: Walk, loop: _Loop, tested: Sequence[Value]) -> None:
     """Walk the condition, which runs once more than the body, and keep it if it costs anything.
 
     Of a loop whose number of turns is not known it is counted once, as the body is.
     """
     tests = 1 if loop.turns.most is None else loop.turns.most + 1
-    arguments = [
-        walk.hand_on(before, before.common(after), loop.owner)
-        for before, after in zip(loop.begins, results, strict=True)
-    ]
-    work = walk.walk_apart(walk.enter(loop.condition, arguments, loop.operator, loop.scope, times=tests)).work
+    work = walk.walk_apart(walk.enter(loop.condition, tested, loop.operator, loop.scope, times=tests)).work
     if work.count_missing() or any(work.price):
         walk.work.add(work)
 

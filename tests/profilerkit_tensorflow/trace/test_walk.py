@@ -101,6 +101,25 @@ def test_a_loop_counts_as_often_as_it_runs(name: str) -> None:
     assert macs(lambda x: function(x) @ W) == (runs + 1) * ONE
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_condition_counts_once_more_than_its_loop_runs(turns: int) -> None:
+    """The condition makes a product too, so there are ``turns`` products in the body and ``turns + 1`` tests."""
+
+    def goes_on(i: Any, x: Any) -> Any:
+        return tf.logical_and(i < turns, tf.reduce_sum(x @ W) < 1e9)
+
+    assert macs(make_loop(goes_on, lambda i: i + 1)) == (turns + turns + 1) * ONE
+
+
+def test_a_loop_that_never_runs_names_what_its_condition_leaves_uncounted() -> None:
+    def goes_on(i: Any, x: Any) -> Any:
+        made = tf.ensure_shape(tf.numpy_function(lambda x: x, [x], tf.float32), x.shape)
+        return tf.logical_and(i < 0, tf.reduce_sum(made) < 1e9)
+
+    found = trace(make_loop(goes_on, lambda i: i + 1), X)
+    assert (found.macs, found.uncounted) == (0, {"PyFunc": 1})
+
+
 def test_a_loop_of_limited_iterations() -> None:
     assert macs(make_loop(lambda i, x: i < 7, lambda i: i + 1, maximum_iterations=4)) == 4 * ONE
 

@@ -82,6 +82,18 @@ def test_a_loop_is_counted_as_often_as_it_goes_round() -> None:
     assert run(rounds, ones(2, 4)).macs == 3 * ONE[0]
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_a_condition_counts_once_more_than_its_loop_goes_round(rounds: int) -> None:
+    def loop(self: Any, x: torch.Tensor) -> Any:
+        def holds(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            self.one(x)
+            return i < rounds
+
+        return while_loop(holds, lambda i, x: (i + 1, self.one(x)), (torch.tensor(0), x))
+
+    assert run(loop, ones(2, 4)).macs == (rounds + 1 + rounds) * ONE[0]
+
+
 def test_a_loop_until_a_value_counts_one_round_and_is_partial() -> None:
     def until(self: Any, x: torch.Tensor) -> Any:
         return while_loop(lambda x: x.sum() > 0, lambda x: (self.one(x),), (x,))
