@@ -8,15 +8,27 @@ no more; there are as many samples as starts of samples, less one.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from profilerkit.costs import attention, constants
 
 from .registry import Cost, Shape, register_by_name, register_free, register_op_cost
 from .shapes import BooleanShape
 
+F = TypeVar("F", bound="Callable[..., Cost]")
 
-@register_by_name(
+#: The operators that are attention or its gradients, whole.
+ATTENTION: set[str] = set()
+
+
+def _register_attention(*names: str) -> Callable[[F], F]:
+    """Give operators a formula by name, and note that they are attention."""
+    ATTENTION.update(" ".join(names).split())
+    return register_by_name(*names)
+
+
+@_register_attention(
     "aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math",
     "aten::_scaled_dot_product_attention_math_for_mps aten::_scaled_dot_product_cudnn_attention",
     "aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_fused_attention_overrideable",
@@ -62,7 +74,7 @@ def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
 # ``(batch, length, heads, E)``; samples one after the other are ``(rows, heads, E)``, or ``(1, rows, heads, E)``.
 
 
-@register_by_name(
+@_register_attention(
     "aten::_flash_attention_forward aten::_flash_attention_forward_no_dropout_inplace",
     "aten::_cudnn_attention_forward_no_dropout_inplace aten::_efficient_attention_forward",
     "torch_attn::_varlen_attn torch_attn::_varlen_attn_out",
@@ -99,7 +111,7 @@ def _count_scores(
     return int((cum_seq_q[0] - 1) * query[-2] * max_q * max_k)
 
 
-@register_by_name("aten::_cudnn_attention_forward")
+@_register_attention("aten::_cudnn_attention_forward")
 def cudnn_attention_forward(*, cum_seq_q: Shape | None, out: Any, **arguments: Any) -> Cost:
     """Return the cost of attention; in dense attention the heads come before the length."""
     if cum_seq_q is None:
@@ -119,7 +131,7 @@ register_free("aten", "_fused_sdp_choice _fill_mem_eff_dropout_mask_")
 # Gradients ------------------------------------------------------------------------------------------------------------
 
 
-@register_by_name(
+@_register_attention(
     "aten::_scaled_dot_product_cudnn_attention_backward aten::_scaled_dot_product_efficient_attention_backward",
     "aten::_scaled_dot_product_flash_attention_backward aten::_scaled_dot_product_flash_attention_for_cpu_backward",
     "aten::_scaled_dot_product_fused_attention_overrideable_backward",
@@ -132,7 +144,7 @@ def attention_gradient(
     return attention.attention_gradient(scores, query[-1], value[-1], bool(dropout_p))
 
 
-@register_by_name(
+@_register_attention(
     "aten::_flash_attention_backward aten::_efficient_attention_backward torch_attn::_varlen_attn_backward"
 )
 def gradient_with_heads_last(
@@ -143,7 +155,7 @@ def gradient_with_heads_last(
     return attention.attention_gradient(scores, query[-1], value[-1], bool(dropout_p))
 
 
-@register_by_name("aten::_cudnn_attention_backward")
+@_register_attention("aten::_cudnn_attention_backward")
 def cudnn_attention_gradient(*, cum_seq_q: Shape | None, out: Any, **arguments: Any) -> Cost:
     """Return the cost of the gradients; in dense attention the heads come before the length."""
     if cum_seq_q is None:

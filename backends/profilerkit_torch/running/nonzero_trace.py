@@ -21,6 +21,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.costs import Cost
 
 from ..compat.operators import read_schema
+from ..costs.attention import ATTENTION
 from ..model.inventory import Inventory
 from ..model.keras_layers import adapt_to_keras
 from ..model.packed_weights import is_package, unpack
@@ -69,8 +70,6 @@ _WITH_WEIGHT = (
     *("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d"),
     *("aten::convolution", "aten::_convolution"),
 )
-#: Attention multiplies activations, even if they are learned: zeros in them are no pruned weights.
-_ATTENTION = "aten::scaled_dot_product_attention"
 #: Operators that multiply vectors: of others, a vector is a bias.
 _OF_VECTORS = ("aten::mv", "aten::dot", "aten::vdot")
 #: Operators whose first argument is added to a product.
@@ -147,7 +146,7 @@ def _find_factors(call: OperatorCall) -> Iterable[torch.Tensor]:
         return tensors_in(call.args[1:2])
     if name in _WITH_ADDEND:
         return tensors_in(call.args[1:])
-    if name == _ATTENTION:
+    if name in ATTENTION:  # of activations, even if they are learned: zeros in them are no pruned weights
         return ()
     return call.tensors if name in _OF_VECTORS else [tensor for tensor in call.tensors if tensor.dim() > 1]
 

@@ -181,6 +181,36 @@ def test_attention_between_activations_is_not_thinned() -> None:
     assert effective(model, tokens) == 5 * (3 * 8 * 8 // 2 + 8 * 8) + 2 * 5 * 5 * 8
 
 
+@pytest.mark.parametrize("computes_gradients", [False, True])
+def test_learned_queries_of_zeros_are_not_thinned(computes_gradients: bool) -> None:
+    """A model that computes gradients runs a kernel of attention: 2 heads of 4 queries and 4 keys, 8 wide."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        if computes_gradients:
+            with torch.enable_grad():
+                leaf = x.detach().clone().requires_grad_()
+                torch.autograd.grad((leaf * leaf).sum(), leaf)
+        return nn.functional.scaled_dot_product_attention(self.queries, x, x)
+
+    model = Call(run)
+    model.queries = nn.Parameter(torch.zeros(1, 2, 4, 8))
+    assert effective(model, ones(1, 2, 4, 8)) == 2 * (2 * 4 * 4 * 8)
+
+
+def test_the_gradient_of_learned_queries_of_zeros_is_not_thinned() -> None:
+    """Two products forward; backward one product for each of dv, d(scores), dq and dk."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            leaf = x.detach().clone().requires_grad_()
+            out = nn.functional.scaled_dot_product_attention(self.queries, leaf, leaf)
+            return torch.autograd.grad(out.sum(), leaf)[0]
+
+    model = Call(run)
+    model.queries = nn.Parameter(torch.zeros(1, 2, 4, 8))
+    assert effective(model, ones(1, 2, 4, 8)) == (2 + 4) * (2 * 4 * 4 * 8)
+
+
 def test_the_matrices_of_a_recurrent_layer_count_together() -> None:
     layer = nn.LSTM(6, 4)
     with torch.no_grad():
