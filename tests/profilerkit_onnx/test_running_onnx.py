@@ -14,6 +14,7 @@ pytest.importorskip("onnxruntime")
 import ml_dtypes
 import numpy as np
 import onnx
+from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx_architectures import BUILDERS, build_mlp
@@ -31,7 +32,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend import RunOptions
-from profilerkit_onnx.running import devices, sessions
+from profilerkit_onnx.running import devices, optimized, sessions
 from profilerkit_onnx.running.runs import make_call
 from profilerkit_onnx.running.sessions import LEVELS
 
@@ -236,6 +237,29 @@ def test_a_model_of_more_than_two_gigabytes_is_said(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sessions, "MAX_MODEL_BYTES", 1000)
     with pytest.raises(NotOfferedError, match="save it with external data, and give its path"):
         ran(build_mlp(), ModelInputs(X))
+
+
+class TooLarge:
+    """A stand-in for a model of more than 2 GB: protobuf writes no such message, nor says its size."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def ByteSize(self) -> int:
+        raise EncodeError("Failed to serialize proto")
+
+
+@pytest.mark.parametrize("module", [sessions, optimized])
+def test_a_model_whose_size_protobuf_cannot_say_is_too_large(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both where a session is made of a model, and where its rewritten graph is asked for too."""
+    model = build_mlp()
+    monkeypatch.setattr(module, "read_whole", TooLarge)
+    monkeypatch.setattr(optimized, "deepcopy", lambda whole: whole)
+    with pytest.raises(NotOfferedError, match="more than the 2 GB .* save it with external data, and give its path"):
+        optimized.optimize(model)
 
 
 def test_without_the_runtime_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from ..model.model_file import read_whole
 from ..model.scopes import find_scopes
 from .devices import resolve_device
 from .node_origins import Origin, find_origins, main_node
-from .sessions import LEVELS, make_options, make_session
+from .sessions import LEVELS, is_larger, make_options, make_session
 
 __all__ = ["Rewritten", "optimize", "rewrite"]
 
@@ -74,7 +74,7 @@ def rewrite(model: ModelProto, options: Any, device: str, inputs: object = None)
     with TemporaryDirectory(prefix="profilerkit-") as folder:
         path = Path(folder, "rewritten.onnx")
         options.optimized_model_filepath = str(path)
-        if named.ByteSize() > _LARGE or any(tensor.external_data for tensor in named.graph.initializer):
+        if is_larger(named, _LARGE) or any(tensor.external_data for tensor in named.graph.initializer):
             options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
         session = make_session(named, options, device, inputs)
         graph = onnx.load(path, load_external_data=False)

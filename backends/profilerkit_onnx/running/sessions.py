@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
 from profilerkit import NotOfferedError
@@ -12,7 +13,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from ..model.model_file import find_weight_folder, read_whole
 from .devices import choose_providers, onnxruntime
 
-__all__ = ["LEVELS", "MAX_MODEL_BYTES", "make_options", "make_session"]
+__all__ = ["LEVELS", "MAX_MODEL_BYTES", "is_larger", "make_options", "make_session"]
 
 #: How far onnxruntime rewrites a graph: our names of the levels, and its own.
 LEVELS = {
@@ -61,10 +62,10 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
     folder = find_weight_folder(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    if model.ByteSize() > MAX_MODEL_BYTES:
+    if is_larger(model, MAX_MODEL_BYTES):
         raise NotOfferedError(
-            f"the model takes {model.ByteSize()} bytes, more than the 2 GB that can be handed to onnxruntime at once; "
-            "save it with external data, and give its path"
+            "the model takes more than the 2 GB that can be handed to onnxruntime at once; save it with external data, "
+            "and give its path"
         )
     try:
         return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=choose_providers(device))
@@ -72,3 +73,11 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
         raise explain_failure(
             error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?"
         ) from error
+
+
+def is_larger(model: ModelProto, limit: int) -> bool:
+    """Return whether a model takes more than a number of bytes, at most `MAX_MODEL_BYTES`."""
+    try:
+        return bool(model.ByteSize() > limit)
+    except EncodeError:  # protobuf counts the bytes by writing them, and writes no longer message
+        return True
