@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
+from onnx.parser import ParseError
 
 from profilerkit import InputError
 from profilerkit.process.files import stamp_file
@@ -18,6 +20,9 @@ from .model.model_file import remember_file
 from .model.tensors import external_files, list_tensors
 
 __all__ = ["find_damage", "is_program", "open_model"]
+
+#: What the readers of the formats raise for a file that they cannot read; a text may also be nested too deep for them.
+_UNREADABLE = (DecodeError, text_format.ParseError, json_format.ParseError, ParseError, ValueError, RecursionError)
 
 
 def is_program(model: Any) -> bool:
@@ -41,7 +46,7 @@ def open_model(model: Any) -> Any:
         raise InputError(f"the path {str(path)!r} does not exist or is no file; give the path of a .onnx file")
     try:
         proto, stamp = _read(path)
-    except (DecodeError, ValueError) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"the file {str(path)!r} is no ONNX model, or is damaged: {error}; export the model again"
         ) from error

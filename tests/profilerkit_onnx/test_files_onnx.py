@@ -62,6 +62,16 @@ def test_a_file_that_is_no_model_is_said(content: bytes, tmp_path: Path) -> None
         profile(path)
 
 
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental:UserWarning")
+@pytest.mark.parametrize("content", [b"nonsense {{", b"\xff", b"graph {" + b"node { attribute { g {" * 5000])
+@pytest.mark.parametrize("suffix", ["textproto", "pbtxt", "txtpb", "prototxt", "json", "onnxjson", "onnxtxt", "pb"])
+def test_a_damaged_file_of_another_format_is_said(suffix: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"broken.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"the file '.*broken.{suffix}' is no ONNX model, or is damaged: "):
+        BACKEND.open_model(path)
+
+
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     r"the name b'\\xff\\xff.*' is no text": lambda content: content.replace(b"first_name", b"\xff" * 10),
     "the tensor 'first_name' has the unknown dtype 44": lambda content: with_dtype(content, 44),
