@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import onnx
 from google.protobuf import json_format, text_format
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, TensorProto
 from onnx.parser import ParseError
 
@@ -80,10 +82,20 @@ def _read(path: Path) -> tuple[ModelProto, str]:
 def find_damage(model: ModelProto) -> str:
     """Return a text about certain damage in a model that protobuf has read; empty if there is none."""
     dtypes = set(TensorProto.DataType.values())
-    names: list[Any] = [text for node in model.graph.node for text in (node.op_type, node.name, *node.input)]
     for tensor in list_tensors(model):
         if tensor.data_type not in dtypes:
             return f"the tensor {tensor.name!r} has the unknown dtype {tensor.data_type}"
-        names.append(tensor.name)
-    broken = next((name for name in names if not isinstance(name, str)), None)  # bytes that are no UTF-8
+    broken = next((name for name in _list_names(model) if not isinstance(name, str)), None)  # bytes that are no UTF-8
     return "" if broken is None else f"the name {broken!r} is no text"
+
+
+def _list_names(model: ModelProto) -> Iterator[Any]:
+    """Yield every name in the graph of a model, in its functions and operator sets; no doc string, as none is read."""
+    messages: list[Message] = [model.graph, *model.functions, *model.opset_import]
+    while messages:
+        for field, value in messages.pop().ListFields():
+            values = [value] if isinstance(value, (str, bytes, Message)) else value
+            if field.type == FieldDescriptor.TYPE_MESSAGE:
+                messages.extend(values)
+            elif field.type == FieldDescriptor.TYPE_STRING and field.name != "doc_string":
+                yield from values

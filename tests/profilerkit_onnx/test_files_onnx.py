@@ -96,6 +96,67 @@ def test_names_and_dtypes_that_are_none_are_said(words: str, tmp_path: Path) -> 
         BACKEND.open_model(path)
 
 
+#: Names of `make_named`, one for every place of the format where a name may stand.
+NAMES = (
+    *("node_input", "node_output", "node_name", "node_type", "node_domain", "node_overload"),
+    *("attribute_name", "attribute_reference", "metadata_key", "metadata_value", "inner_output", "inner_value"),
+    *("graph_name", "graph_input", "graph_output", "graph_value", "size_name", "tensor_name", "sparse_name"),
+    *("location_value", "quantized_name", "set_domain", "function_name", "function_input", "function_output"),
+    *("function_attribute", "function_default", "function_node", "function_value", "function_domain"),
+)
+
+
+def make_named() -> onnx.ModelProto:
+    """Return a model with each of `NAMES` in its place, and a doc string; it is there to be opened, not to be run."""
+    value = helper.make_tensor_value_info
+    inner = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["inner_output"])], "inner", [], [value("inner_value", 1, [2])]
+    )
+    node = helper.make_node("node_type", ["node_input"], ["node_output"], "node_name", "doc_text", "node_domain")
+    node.overload = "node_overload"
+    node.attribute.add(name="attribute_name", ref_attr_name="attribute_reference", type=onnx.AttributeProto.INT)
+    node.attribute.add(name="body", g=inner, type=onnx.AttributeProto.GRAPH)
+    node.metadata_props.add(key="metadata_key", value="metadata_value")
+    graph = helper.make_graph(
+        [node],
+        "graph_name",
+        [value("graph_input", 1, ["size_name"])],
+        [value("graph_output", 1, [2])],
+        [numpy_helper.from_array(np.ones(2, np.float32), "tensor_name")],
+        value_info=[value("graph_value", 1, [2])],
+    )
+    graph.initializer[0].external_data.add(key="location", value="location_value")
+    sparse = graph.sparse_initializer.add(dims=[2])
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(1, np.float32), "sparse_name"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.zeros(1, np.int64)))
+    graph.quantization_annotation.add(tensor_name="quantized_name")
+    function = onnx.FunctionProto(name="function_name", domain="function_domain", attribute=["function_attribute"])
+    function.input.append("function_input")
+    function.output.append("function_output")
+    function.attribute_proto.add(name="function_default", i=1, type=onnx.AttributeProto.INT)
+    function.node.add(op_type="Relu", name="function_node")
+    function.value_info.append(value("function_value", 1, [2]))
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("set_domain", 1)]
+    return helper.make_model(graph, functions=[function], opset_imports=sets)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_is_no_text_is_said_wherever_it_stands(name: str, tmp_path: Path) -> None:
+    content = make_named().SerializeToString()
+    assert content.count(name.encode()) == 1
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content.replace(name.encode(), b"\xff" * len(name)))
+    with pytest.raises(InputError, match=r"is damaged: the name b'(\\xff)+' is no text; export the model again"):
+        BACKEND.open_model(path)
+
+
+def test_a_doc_string_that_is_no_text_is_no_damage(tmp_path: Path) -> None:
+    """Nothing reads it, so the model is counted as it was."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make_named().SerializeToString().replace(b"doc_text", b"\xff" * 8))
+    assert BACKEND.open_model(path).graph.node[0].op_type == "node_type"
+
+
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist or is no file; give the path of a .onnx file"):
         profile(tmp_path / "nothing.onnx")
