@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
+from .progress import is_terminal
+
 __all__ = ["discard", "results", "results_alone", "standard_descriptors", "terminal_columns", "wants_color"]
 
 
@@ -50,12 +52,7 @@ def wants_color() -> bool:
 
     See https://no-color.org. A terminal that calls itself "dumb" shows none either.
     """
-    stream = results()
-    try:
-        is_terminal = stream is not None and not stream.closed and stream.isatty()
-    except ValueError:  # it is closed
-        return False
-    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_terminal(results()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from ..foreign_text import visible
 from .inner_states import keep_random_state
@@ -20,7 +20,7 @@ from .restoring import restored
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["progress_enabled", "track"]
+__all__ = ["is_terminal", "progress_enabled", "track"]
 
 T = TypeVar("T")
 
@@ -40,9 +40,15 @@ def track(items: Iterable[T], description: str, step: Callable[[T], str] | None 
 
     ``step`` names an item; the bar shows the name of the one that is worked on.
     """
-    stderr = sys.stderr  # None in a process that has none
-    is_shown = _state.is_enabled and stderr is not None and stderr.isatty()
-    return _TrackedItems(items, description, step) if is_shown else items
+    return _TrackedItems(items, description, step) if _state.is_enabled and is_terminal(sys.stderr) else items
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal; a process may have None for one that it lacks, or a closed one."""
+    try:
+        return stream is not None and not stream.closed and stream.isatty()
+    except ValueError:  # its descriptor is closed
+        return False
 
 
 @contextmanager
@@ -113,4 +119,10 @@ def _make_display() -> Progress:
         # A name is no markup of rich's, whatever brackets it has.
         name = TextColumn("{task.description}", style="progress.description", markup=False)
         columns = (name, *Progress.get_default_columns()[1:])
-        return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+        return Progress(
+            *columns,
+            console=Console(stderr=True),
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=is_terminal(sys.stdout),  # what the caller prints to a file stays there
+        )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from profilerkit.count_text import format_count
 from profilerkit.foreign_text import on_terminal
+from profilerkit.process.progress import is_terminal
 
 from ..estimating import format_duration
 from ..rows import Row, RowStatus
@@ -63,7 +65,13 @@ class ShownProgress(Watch):
         from rich.progress import BarColumn, Progress, TextColumn
 
         columns = (BarColumn(30), TextColumn("{task.description}"))
-        self.display = Progress(*columns, console=Console(file=self.stream), transient=True, auto_refresh=False)
+        self.display = Progress(
+            *columns,
+            console=Console(file=self.stream),
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=is_terminal(sys.stdout),  # what a model prints to a file stays there
+        )
         self.bar = self.display.add_task("", total=cases)
         self.display.start()
         self._draw(self.display)

@@ -65,6 +65,14 @@ def test_a_name_with_brackets_is_shown_as_it_is(name: str) -> None:
     assert f"{name}: {name}" in run_on_a_terminal(code)[1]
 
 
+def test_what_is_printed_meanwhile_goes_where_it_would_go() -> None:
+    """Rich draws what is printed above its bar: on the terminal, although standard output is a pipe."""
+    code = "from profilerkit.process.progress import track\nfor item in track([1, 2], 'Work'): print('line', item)"
+    output, terminal = run_on_a_terminal(code)
+    assert output == "line 1\nline 2\n"
+    assert "line" not in terminal
+
+
 HELD = """
 import sys
 from profilerkit.process.progress import track
