@@ -15,12 +15,14 @@ import importlib
 import importlib.util
 import inspect
 import json
+import operator
 import platform
 import shutil
 import sys
 import tempfile
+import warnings
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple  # noqa: UP035 - it runs on old interpreters, too
+from typing import Any, Iterable, Iterator, NamedTuple  # noqa: UP035 - it runs on old interpreters, too
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -36,9 +38,13 @@ class Workload(NamedTuple):
     named: dict[str, Any]
     training: bool
 
+    def list_inputs(self) -> list[torch.Tensor]:
+        """Return the tensors in the arguments."""
+        return list(list_tensors([self.inputs, self.named]))
+
     def find_device(self) -> torch.device:
         """Return the device of the first input, or else of the first weight."""
-        tensors = [*list_tensors([self.inputs, self.named]), *self.model.parameters()]
+        tensors = [*self.list_inputs(), *self.model.parameters()]
         return tensors[0].device if tensors else torch.device("cpu")
 
 
@@ -54,6 +60,10 @@ def profile_model(
 ) -> None:
     """Run a model under torch's profiler, and write the profile to a file.
 
+    Afterwards the model's modes, buffers and gradients, the gradients of its inputs, and torch's random numbers are as
+    they were. Other changes that the model's own code or hooks make stay, such as an optimizer's step in a hook, or new
+    values in sparse buffers.
+
     Args:
         model: The model, on its device.
         inputs: Its positional arguments, on the same device.
@@ -61,22 +71,26 @@ def profile_model(
         output: The file; compressed if its name ends in ``.gz``.
         steps: How many passes are profiled.
         warm_up: How many passes run before.
-        training: Run training steps instead of forward passes.
+        training: Run training steps instead of forward passes. If no output depends on a weight that is trained, the
+            passes are forward passes in training mode, and a warning says so.
         shapes: Note the shapes of the operators' inputs.
     """
     workload = Workload(model, inputs, named or {}, training)
     device = workload.find_device()
-    with switch_mode(model, training):
+    with switch_mode(model, training), restore_state(model, workload.list_inputs()), keep_random_numbers(device):
         for _ in range(warm_up):
             run_pass(workload)
         wait_for(device)
         with mark_layers(model), profile(activities=choose_activities(device), record_shapes=shapes) as profiler:
+            has_gradients = True
             for _ in range(steps):
                 with record_function(PASS):
-                    run_pass(workload)
+                    has_gradients = run_pass(workload)
             wait_for(device)
             profiler.add_metadata_json("profilerkit", json.dumps(describe_run(workload, steps)))
         write_profile(profiler, output)
+    if training and not has_gradients:
+        warnings.warn("no output depends on a weight that is trained: only forward passes were profiled", stacklevel=2)
 
 
 @contextlib.contextmanager
@@ -89,6 +103,43 @@ def switch_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextlib.contextmanager
+def restore_state(model: torch.nn.Module, inputs: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Take the gradients of weights and inputs away inside; afterwards they, and the model's buffers, are as before."""
+    leaves = [tensor for tensor in [*model.parameters(), *inputs] if tensor.is_leaf]
+    gradients = [(leaf, leaf.grad) for leaf in leaves]
+    buffers = [
+        (module, name, buffer, buffer.detach().clone())
+        for module in model.modules()
+        for name, buffer in module.named_buffers(recurse=False)
+        if has_plain_values(buffer)
+    ]
+    for leaf in leaves:
+        leaf.grad = None  # a backward pass would add to the values
+    try:
+        yield
+    finally:
+        for leaf, gradient in gradients:
+            leaf.grad = gradient
+        for module, name, buffer, values in buffers:
+            setattr(module, name, buffer)
+            if not torch.equal(buffer, values):  # autograd refuses a graph of the caller's with a buffer written since
+                with torch.no_grad():
+                    buffer.copy_(values)
+
+
+def has_plain_values(tensor: torch.Tensor) -> bool:
+    """Return whether torch can compare a tensor's values: not of a lazy layer, on meta, sparse or nested."""
+    if torch.nn.parameter.is_lazy(tensor) or getattr(tensor, "is_nested", False):
+        return False
+    return tensor.layout == torch.strided and tensor.device.type != "meta"
+
+
+def keep_random_numbers(device: torch.device) -> Any:
+    """Return a context after which torch draws the random numbers that it would have drawn without it."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 @contextlib.contextmanager
@@ -125,17 +176,17 @@ def mark_layers(model: torch.nn.Module) -> Iterator[None]:
             handle.remove()
 
 
-def run_pass(workload: Workload) -> None:
-    """Run a forward pass, or a training step: the gradients of the sum of the outputs."""
+def run_pass(workload: Workload) -> bool:
+    """Run a forward pass, or a training step: the gradients of the sum of the outputs. Return whether it had any."""
     model, inputs, named, training = workload
-    if not training:
-        with torch.no_grad():
-            model(*inputs, **named)
-        return
-    model.zero_grad(set_to_none=True)
-    outputs = list_tensors(model(*inputs, **named))
-    losses = [output.sum() for output in outputs if output.requires_grad]
-    torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()
+    if training:
+        model.zero_grad(set_to_none=True)
+    with torch.set_grad_enabled(training):
+        outputs = list_tensors(model(*inputs, **named))
+        losses = [output.sum().reshape(()).float() for output in outputs if output.requires_grad]
+        if training and losses:
+            torch.stack(losses).sum().backward()
+    return bool(losses)
 
 
 def list_tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -210,7 +261,11 @@ def load_model(spec: str) -> torch.nn.Module:
     source, _, name = spec.rpartition(":")
     if not source or not name:
         raise SystemExit(f"MODEL is {spec!r}; give module:name or path/to/file.py:name")
-    model = getattr(load_code(source), name)
+    code = load_code(source)
+    try:
+        model = operator.attrgetter(name)(code)
+    except AttributeError as error:
+        raise SystemExit(f"{source} has no {name}") from error
     if not isinstance(model, torch.nn.Module):
         model = model()
     if not isinstance(model, torch.nn.Module):
@@ -219,17 +274,26 @@ def load_model(spec: str) -> torch.nn.Module:
 
 
 def load_code(source: str) -> Any:
-    """Return the Python module of a file's path or a module's name."""
+    """Return the Python module of a file's path or a module's name; it finds the modules in its own folder."""
     if not source.endswith(".py"):
         sys.path.insert(0, str(Path.cwd()))
         return importlib.import_module(source)
     spec = importlib.util.spec_from_file_location("profiled_model", source)
     if spec is None or spec.loader is None or not Path(source).exists():
         raise SystemExit(f"there is no file {source}")
+    sys.path.insert(0, str(Path(source).resolve().parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules["profiled_model"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def find_dtype(name: str) -> torch.dtype:
+    """Return the dtype of a name such as ``bfloat16``."""
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise SystemExit(f"{name} is no dtype of torch")
+    return dtype
 
 
 def make_input(text: str, batch: int, device: str, dtype: torch.dtype) -> tuple[str, torch.Tensor]:
@@ -237,7 +301,7 @@ def make_input(text: str, batch: int, device: str, dtype: torch.dtype) -> tuple[
     name, _, rest = text.rpartition("=")
     sizes, _, kind = rest.partition(":")
     shape = [batch] + [int(size) for size in sizes.split(",") if size]
-    input_dtype = getattr(torch, kind) if kind else dtype
+    input_dtype = find_dtype(kind) if kind else dtype
     values = torch.randn(shape) if input_dtype.is_floating_point else torch.zeros(shape)
     return name, values.to(device=device, dtype=input_dtype)
 
@@ -262,17 +326,17 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Profile the model that the command line names."""
     options = read_options()
-    dtype = getattr(torch, options.dtype)
+    dtype = find_dtype(options.dtype)
     model = load_model(options.model).to(device=options.device, dtype=dtype)
     arguments = [make_input(text, options.batch_size, options.device, dtype) for text in options.input_shape]
     profile_model(
         model,
         tuple(tensor for name, tensor in arguments if not name),
         {name: tensor for name, tensor in arguments if name},
-        options.output,
-        options.steps,
-        options.warm_up,
-        options.training,
+        output=options.output,
+        steps=options.steps,
+        warm_up=options.warm_up,
+        training=options.training,
     )
     sys.stdout.write(f"written to {options.output}\n")
 

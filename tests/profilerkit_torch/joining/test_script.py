@@ -80,7 +80,10 @@ def test_a_plain_interpreter_makes_a_profile(tmp_path: Path) -> None:
     [
         (("network",), "MODEL is 'network'; give module:name or path/to/file.py:name"),
         (("missing.py:network",), "there is no file missing.py"),
+        (("json:Missing",), "json has no Missing"),
         (("json:JSONDecoder",), "json:JSONDecoder is a JSONDecoder, no torch.nn.Module"),
+        (("torch.nn:Identity", "--dtype", "nn"), "nn is no dtype of torch"),
+        (("torch.nn:Identity", "--dtype", "float33"), "float33 is no dtype of torch"),
     ],
 )
 def test_what_is_no_model(arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +114,107 @@ def test_from_python_the_model_comes_back(tmp_path: Path) -> None:
     assert (
         profilerkit.join(tmp_path / "plain.json", model).layers["inner"]["macs"] == 2 * 5 * 4 * 2
     )  # x has no gradient
+
+
+class Stateful(nn.Module):
+    """A counter that is a new tensor after each call, a batch norm, noise, and one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.normal = nn.BatchNorm1d(2)
+        self.linear = nn.Linear(2, 2)
+        self.count: torch.Tensor
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.count = self.count + 1
+        return self.linear(self.normal(x)) + torch.rand(2)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_gradients_and_buffers_and_random_numbers_come_back(training: bool, fails: bool, tmp_path: Path) -> None:
+    model, x = Stateful(), torch.ones(3, 2, requires_grad=True)
+    weight, values = model.linear.weight, {name: buffer.clone() for name, buffer in model.named_buffers()}
+    weight.grad, x.grad = torch.full((2, 2), 7.0), torch.full((3, 2), 5.0)
+    gradients, buffers = (weight.grad, x.grad), dict(model.named_buffers())
+    generator = torch.get_rng_state()
+    output = str(tmp_path / "missing" / "made.json") if fails else str(tmp_path / "made.json")
+    with pytest.raises(FileNotFoundError) if fails else contextlib.nullcontext():
+        profile_model(model, (x,), output=output, steps=2, warm_up=1, training=training)
+    assert weight.grad is gradients[0]
+    assert x.grad is gradients[1]
+    assert weight.grad.unique().tolist() == [7.0]
+    assert x.grad.unique().tolist() == [5.0]
+    assert model.linear.bias.grad is None
+    for name, buffer in model.named_buffers():
+        assert buffer is buffers[name]
+        assert torch.equal(buffer, values[name])
+    assert torch.equal(torch.get_rng_state(), generator)
+
+
+def test_a_buffer_that_no_pass_changes_is_not_written_to() -> None:
+    """The caller may still compute gradients through it."""
+    model, mask = nn.Module(), torch.ones(2)
+    model.register_buffer("mask", mask)
+    x = torch.ones(2, requires_grad=True)
+    product = (x * mask).sum()
+    with script.restore_state(model, [x]):
+        pass
+    product.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        torch.eye(2).to_sparse(),
+        torch.empty(2, device="meta"),
+        torch.nested.as_nested_tensor([torch.ones(2)], layout=torch.jagged),
+        nn.parameter.UninitializedBuffer(),
+    ],
+    ids=["sparse", "meta", "nested", "lazy"],
+)
+def test_buffers_that_torch_cannot_compare_are_left_alone(buffer: torch.Tensor) -> None:
+    model = nn.Module()
+    model.register_buffer("kept", buffer)
+    with script.restore_state(model, []):
+        pass
+    assert model.kept is buffer
+
+
+def test_a_frozen_model_runs_forward_passes_in_training_mode(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)).requires_grad_(False)
+    file = tmp_path / "made.json"
+    with pytest.warns(UserWarning, match="no output depends on a weight that is trained: only forward passes") as said:
+        profile_model(model, (torch.ones(5, 4),), output=str(file), steps=2, warm_up=1, training=True)
+    assert len(said) == 1
+    names = [event.get("name", "") for event in json.loads(file.read_text())["traceEvents"]]
+    assert names.count(script.PASS) == 2
+    assert "aten::addmm" in names
+    assert not [name for name in names if "Backward" in name]
+    joined = profilerkit.join(file, model)
+    assert joined.layers["0"]["macs"] == 5 * 4 * 2  # forward alone
+
+
+def test_a_training_step_has_gradients_where_the_caller_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "made.json"
+    with torch.no_grad():
+        profile_model(nn.Linear(4, 2), (torch.ones(5, 4),), output=str(file), steps=1, warm_up=0, training=True)
+    assert "AddmmBackward0" in file.read_text()
+
+
+@pytest.mark.parametrize("source", ["{folder}/mine.py", "mine"])
+def test_a_file_imports_its_neighbours(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "neighbour_of_mine.py").write_text(NETWORK, encoding="utf-8")
+    (tmp_path / "mine.py").write_text("from neighbour_of_mine import network\nclass Nets:\n    net = network\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    if source == "mine":
+        monkeypatch.chdir(tmp_path)
+    for name in ("network", "Nets.net"):
+        assert len(list(script.load_model(f"{source.format(folder=tmp_path)}:{name}").children())) == 3
 
 
 class Fragile(nn.Module):
