@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .timed_calls import Call, Change, Node, Span
+from .graph_nodes import Change, Node, Span
+from .timed_calls import Call
 
 __all__ = ["BackwardFrame", "Frame", "Frames"]
 

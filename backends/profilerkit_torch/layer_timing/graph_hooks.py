@@ -23,7 +23,8 @@ from ..compat.modules import read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_reported_weights
 from ..model.tensors import has_graph
-from .timed_calls import Accumulation, Call, Node, Span
+from .graph_nodes import Accumulation, Node, Span
+from .timed_calls import Call
 from .timeline import Event, Kind
 
 __all__ = ["GraphHooks", "list_graph_outputs"]

@@ -14,8 +14,9 @@ from ..compat.autograd import read_next_node_number
 from ..compat.modules import name_of_call
 from .clocks import EventClock, HostClock
 from .graph_hooks import GraphHooks
+from .graph_nodes import Change, Span
 from .time_recorder import CallRecorder
-from .timed_calls import Change, Overhead, Span, TimedRun
+from .timed_calls import Overhead, TimedRun
 from .timeline import Event
 
 __all__ = ["measure_overhead"]

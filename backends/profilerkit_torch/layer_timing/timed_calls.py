@@ -1,28 +1,22 @@
-"""The timed passes of a model, the calls of its layers, and the nodes of autograd's graph that each call made.
+"""The timed passes of a model, and the calls of its layers in them.
 
 Measuring adds to the time of a call: the amount, and whether it is taken out, is computed here too.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import walk_outwards
 
 __all__ = [
-    "Accumulation",
     "Call",
     "CallSeconds",
-    "Change",
     "Elapsed",
-    "Node",
     "Overhead",
-    "Span",
     "TimedRun",
     "TimedRuns",
     "sum_inner_calls",
@@ -98,7 +92,7 @@ class Call:
         path: The path of the layer.
         index: Its number among the calls of this layer in the pass.
         order: Its number among the calls of all layers in the pass.
-        run: The number of the pass.
+        run: The pass.
         outer: The call of the layer around it; None if the user's code made the call.
         first_node: The number of the next node of the graph when the call began.
         forward: Its own seconds in the forward pass.
@@ -151,6 +145,11 @@ class TimedRun:
     failed: bool = False
     has_backward: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether further calls may belong to it: it consists of calls of layers, and no backward pass came yet."""
+        return not (self.is_whole or self.has_backward)
+
     def add(self, path: str, outer: Call | None, first_node: int) -> Call:
         """Return a new call of the layer at a path."""
         earlier = self.calls_by_path.setdefault(path, [])
@@ -192,17 +191,12 @@ class TimedRuns:
         self._overhead = overhead
 
     def begin_call(self, path: str, outer: Call | None, first_node: int) -> Call:
-        """Return a new call; an outermost call begins a new pass if it calls the whole model or no pass is open.
-
-        A pass is open while it consists only of calls of layers: further calls may belong to it.
-        """
-        last = self.kept[-1] if self.kept else None
-        is_open = last is not None and not (last.is_whole or last.has_backward)
-        if last is None or (outer is None and (path == "" or not is_open)):
-            last = TimedRun(path == "", self._overhead)
-            self.kept.append(last)
+        """Return a new call; an outermost call begins a new pass if it calls the whole model or no pass is open."""
+        is_whole = path == ""
+        if not self.kept or (outer is None and (is_whole or not self.kept[-1].is_open)):
+            self.kept.append(TimedRun(is_whole, self._overhead))
             self.begun += 1
-        return last.add(path, outer, first_node)
+        return self.kept[-1].add(path, outer, first_node)
 
     def has_made(self, number: int) -> bool:
         """Return whether a node of the graph was made in a pass that is kept."""
@@ -226,69 +220,3 @@ def sum_inner_calls(run: TimedRun) -> Iterator[CallSeconds]:
             forward[call.outer.order] += forward[call.order]
             backward[call.outer.order] += backward[call.order]
     return map(CallSeconds, run.calls, forward, backward)
-
-
-# The nodes of autograd's graph ----------------------------------------------------------------------------------------
-# Autograd numbers its nodes in the order in which they are made. The numbers at which calls begin and end tell which
-# call made a node.
-
-_read_number = attrgetter("number")
-
-
-class Node(NamedTuple):
-    """A node that an operator made.
-
-    Attributes:
-        call: The call of a layer in which it was made; None outside all calls.
-        number: Its number in the sequence of nodes.
-        runs_layers: Whether it may run layers in the backward pass, like the function of a checkpoint, which enters
-            autograd again. The calls of these layers began after it was made.
-    """
-
-    call: Call | None
-    number: int
-    runs_layers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Accumulation:
-    """A node that adds a gradient to a parameter.
-
-    Attributes:
-        paths: The paths of the layer that owns the parameter; empty if no layer does.
-    """
-
-    paths: tuple[str, ...]
-
-
-class Change(NamedTuple):
-    """A moment at which another call becomes the innermost one.
-
-    Attributes:
-        number: The number of the first node that is made after it.
-        call: The innermost call from then on.
-    """
-
-    number: int
-    call: Call | None
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The nodes of one outermost call, with the calls inside it that made them.
-
-    Attributes:
-        first: The number of the first node.
-        outermost: The outermost call.
-        changes: Each change of the innermost call, in the order of the nodes. When the outermost call ends it becomes
-            the innermost call again, for the nodes that are made of its outputs.
-    """
-
-    first: int
-    outermost: Call | None
-    changes: list[Change] = field(default_factory=list)
-
-    def find_owner(self, number: int) -> Call | None:
-        """Return the call that was the innermost one when a node was made; the outermost call before all changes."""
-        index = bisect_right(self.changes, number, key=_read_number) - 1
-        return self.changes[index].call if index >= 0 else self.outermost

@@ -22,7 +22,8 @@ from profilerkit.backend_kit.call_stack import CallStack
 
 from .calls_under_way import BackwardFrame, Frames
 from .clocks import EventClock, HostClock
-from .timed_calls import Accumulation, Call, Node, Overhead, Span, TimedRuns
+from .graph_nodes import Accumulation, Node, Span
+from .timed_calls import Call, Overhead, TimedRuns
 
 __all__ = ["Event", "Kind", "Timeline"]
 
