@@ -6,39 +6,31 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import nn
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend import AS_IT_IS, RunOptions
-from profilerkit.backend_kit.failures import explain_failure, note_raising_layer
 from profilerkit.error_text import error_line
-from profilerkit.errors import ModelFailedError
 
 from ..model.inventory import Inventory
 from ..model.keras_layers import adapt_to_keras
 from ..model.modules import set_inference_flags
-from ..model.storages import list_aliases
 from ..model.tensors import has_graph
-from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
-from ..untouched.mutable_inputs import InputObjects, on_device
+from ..untouched.mutable_inputs import on_device
 from ..untouched.preservation import preserve, substitute, watch_parameters
-from ..untouched.snapshots import list_class_tensors
 from ..untouched.surroundings import Surroundings
-from ..untouched.temporary_settings import deepen_recursion, disable_compiling
+from ..untouched.temporary_settings import deepen_recursion
 from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
-from .observation import ObservingGuard
-from .timed_passes import Autocast, EventTimedPass, Pass, forward_pass, forward_pass_with_gradients, make_autocast
+from .first_pass import FirstPass, Step
+from .timed_passes import EventTimedPass, Pass, forward_pass, forward_pass_with_gradients, make_autocast
 from .training_steps import prepare_training_step, set_training_flags
 
 __all__ = ["prepare_run"]
-
-#: Runs one pass; its arguments are the callable, the inputs and a function that makes the context of autocast.
-Step: TypeAlias = Callable[..., Any]
 
 
 @contextmanager
@@ -53,7 +45,7 @@ def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_
     with (
         apart(),
         _prepare_model(model, inputs, options) as (inventory, device),
-        _prepare_passes(inventory, device, inputs, options) as run,
+        _run_and_prepare_passes(inventory, device, inputs, options) as run,
     ):
         yield run
 
@@ -80,7 +72,7 @@ def _prepare_model(
 
 
 @contextmanager
-def _prepare_passes(
+def _run_and_prepare_passes(
     inventory: Inventory, device: torch.device, inputs: ModelInputs, options: RunOptions
 ) -> Iterator[Pass]:
     """Run a model a first time, under a guard, and yield a `Pass` that runs it again.
@@ -89,10 +81,10 @@ def _prepare_passes(
     """
     fed = on_device(adapt_to_keras(inventory.model, inputs, options.training), device, views=not options.training)
     autocast = make_autocast(options.autocast, device)
-    first = _FirstPass(inventory, fed, autocast)
+    first = FirstPass(inventory, fed, autocast)
     with (
         first.restore_at_end(),
-        _prepare_step(inventory.model, first, options) as step,
+        _run_first(inventory.model, first, options) as step,
         watch_parameters(inventory, first.guard.guards),
         use_compiled(inventory.model, options.compile) as called,
     ):
@@ -109,13 +101,13 @@ def _prepare_passes(
 
 
 @contextmanager
-def _prepare_step(model: nn.Module, first: _FirstPass, options: RunOptions) -> Iterator[Step]:
-    """Run the model a first time, and yield the function that runs it: a training step, or a forward pass."""
+def _run_first(model: nn.Module, first: FirstPass, options: RunOptions) -> Iterator[Step]:
+    """Run the model a first time, and yield the function that runs it again: a training step, or a forward pass."""
     if not options.training:
-        yield first.choose_step(forward_pass, forward_pass_with_gradients)
+        yield first.run(forward_pass, forward_pass_with_gradients)
         return
     with prepare_training_step(model) as step:
-        yield first.choose_step(step, None)
+        yield first.run(step, None)
 
 
 def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:
@@ -163,70 +155,6 @@ def _make_pass(
 
     kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
     return kind(run_once, tuple(devices), run_once if in_parts else None)
-
-
-class _FirstPass:
-    """The first pass of a model, under a guard that keeps the values it overwrites, and observes the operators.
-
-    Args:
-        inventory: The inventory of the model.
-        inputs: The inputs of the model.
-        autocast: Makes the context of autocast.
-    """
-
-    def __init__(self, inventory: Inventory, inputs: ModelInputs, autocast: Autocast) -> None:
-        self._inventory = inventory
-        self._inputs = inputs
-        self._autocast = autocast
-        #: The objects in the inputs beside tensors, such as a cache.
-        self.objects: InputObjects = InputObjects(inputs)
-        self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
-        self._of_classes = list_class_tensors(inventory)
-        self.guard: ObservingGuard = ObservingGuard(
-            (*inventory.aliases, *list_aliases([*self._gradients, *self._of_classes]), *self.objects.aliases)
-        )
-
-    @contextmanager
-    def restore_at_end(self) -> Iterator[None]:
-        """Restore at the end of the block everything that the passes in it wrote to."""
-        with self.guard.restore_at_end(), self.objects.restore_at_end():
-            yield
-
-    def choose_step(self, usual: Step, with_gradients: Step | None) -> Step:
-        """Run once by the usual step and return it; the other step for a model that needs gradients while it runs."""
-        self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
-        error = self._try(usual)
-        if error is None:
-            return usual
-        if with_gradients is not None and needs_autograd(error.__cause__) and self._try(with_gradients) is None:
-            return with_gradients
-        raise error
-
-    def _list_unseen(self) -> Iterator[torch.Tensor]:
-        """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
-        candidates = (*self._inventory.attributes, *self._of_classes, *self.objects.all_tensors)
-        return (tensor for tensor in candidates if tensor.device.type == "cpu")
-
-    def _try(self, step: Step) -> ModelFailedError | None:
-        """Run once; return the error if the model raises, and raise `BackendFailedError` for our own errors.
-
-        Functions that the user compiles run as written: under a mode torch would refuse to compile them, for ever.
-        """
-        self.guard.observation.begin()
-        try:
-            with disable_compiling(), self.guard, as_caller():
-                step(self._inventory.model, self._inputs, self._autocast)
-        except InputError:
-            raise
-        except Exception as error:  # whatever the model raises
-            paths = {id(module): path for path, module in reversed(self._inventory.layers)}  # the first of several
-            note_raising_layer(error, paths)
-            failure = explain_failure(error, self._inputs, "torch", __package__)
-            if not isinstance(failure, ModelFailedError):
-                raise failure from error
-            failure.__cause__ = error
-            return failure
-        return None
 
 
 def _compile(run: Pass, options: RunOptions) -> None:

@@ -1,0 +1,95 @@
+"""The first pass of a run: under a guard, it shows what the model writes to and how it has to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import torch
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.backend_kit.failures import explain_failure, note_raising_layer
+from profilerkit.errors import ModelFailedError
+
+from ..model.inventory import Inventory
+from ..model.storages import list_aliases
+from ..trace.inference_pass import needs_autograd
+from ..untouched.caller_context import as_caller
+from ..untouched.mutable_inputs import InputObjects
+from ..untouched.snapshots import list_class_tensors
+from ..untouched.temporary_settings import disable_compiling
+from .observation import ObservingGuard
+from .timed_passes import Autocast
+
+__all__ = ["FirstPass", "Step"]
+
+#: Runs one pass; its arguments are the callable, the inputs and a function that makes the context of autocast.
+Step: TypeAlias = Callable[..., Any]
+
+
+class FirstPass:
+    """The first pass of a model, under a guard that keeps the values it overwrites, and observes the operators.
+
+    Args:
+        inventory: The inventory of the model.
+        inputs: The inputs of the model.
+        autocast: Makes the context of autocast.
+    """
+
+    def __init__(self, inventory: Inventory, inputs: ModelInputs, autocast: Autocast) -> None:
+        self._inventory = inventory
+        self._inputs = inputs
+        self._autocast = autocast
+        #: The objects in the inputs beside tensors, such as a cache.
+        self.objects: InputObjects = InputObjects(inputs)
+        self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
+        self._of_classes = list_class_tensors(inventory)
+        self.guard: ObservingGuard = ObservingGuard(
+            (*inventory.aliases, *list_aliases([*self._gradients, *self._of_classes]), *self.objects.aliases)
+        )
+
+    @contextmanager
+    def restore_at_end(self) -> Iterator[None]:
+        """Restore at the end of the block everything that the passes in it wrote to."""
+        with self.guard.restore_at_end(), self.objects.restore_at_end():
+            yield
+
+    def run(self, usual: Step, with_gradients: Step | None) -> Step:
+        """Run once, and return the step that ran: the other one for a model that needs gradients while it runs.
+
+        Raises the error of the usual step if the model fails with both.
+        """
+        self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
+        error = self._run_by(usual)
+        if error is None:
+            return usual
+        if with_gradients is not None and needs_autograd(error.__cause__) and self._run_by(with_gradients) is None:
+            return with_gradients
+        raise error
+
+    def _list_unseen(self) -> Iterator[torch.Tensor]:
+        """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
+        candidates = (*self._inventory.attributes, *self._of_classes, *self.objects.all_tensors)
+        return (tensor for tensor in candidates if tensor.device.type == "cpu")
+
+    def _run_by(self, step: Step) -> ModelFailedError | None:
+        """Run once by a step; return the error if the model raises one. An error that is not the model's is raised.
+
+        Functions that the user compiles run as written: under a mode torch would refuse to compile them, for ever.
+        """
+        self.guard.observation.begin()
+        try:
+            with disable_compiling(), self.guard, as_caller():
+                step(self._inventory.model, self._inputs, self._autocast)
+        except InputError:
+            raise
+        except Exception as error:  # whatever the model raises
+            paths = {id(module): path for path, module in reversed(self._inventory.layers)}  # the first of several
+            note_raising_layer(error, paths)
+            failure = explain_failure(error, self._inputs, "torch", __package__)
+            if not isinstance(failure, ModelFailedError):
+                raise failure from error
+            failure.__cause__ = error
+            return failure
+        return None
