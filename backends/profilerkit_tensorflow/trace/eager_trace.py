@@ -26,6 +26,8 @@ __all__ = ["complete_eagerly", "trace_eagerly"]
 
 #: An unbuilt model is not built with values, for an eager run, if its weights take more.
 _MOST_BYTES_MADE = 2**28
+#: The operators of ``tf.numpy_function``: an eager run calls its function on arrays of numpy, and shows no operator.
+_PYTHON_FUNCTIONS = ("PyFunc", "PyFuncStateless")
 
 
 def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
@@ -81,14 +83,16 @@ def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mode
         if run.did_nothing or not counts_more:
             return trace
         of_run = _make_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
-    return _add_weights_of_graph(of_run, trace)
+    return _add_facts_of_graph(of_run, trace)
 
 
-def _add_weights_of_graph(of_run: ModelTrace, of_graph: ModelTrace) -> ModelTrace:
-    """Return the trace of an eager run with the weights that only the graph tells: the captures of a function."""
+def _add_facts_of_graph(of_run: ModelTrace, of_graph: ModelTrace) -> ModelTrace:
+    """Return the trace of an eager run with what only the graph tells: the captures of a function, work of Python."""
+    of_python = {name: calls for name, calls in of_graph.uncounted.items() if name in _PYTHON_FUNCTIONS}
     weight_bytes = of_graph.memory.weight_bytes
     return replace(
         of_run,
+        uncounted={**of_run.uncounted, **of_python},
         layers=of_run.layers if of_run.memory.weight_bytes == weight_bytes else of_graph.layers,
         memory=replace(of_run.memory, weight_bytes=weight_bytes, unsized={}),
         unmade_weights=of_graph.unmade_weights,

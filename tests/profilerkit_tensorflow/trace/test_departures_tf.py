@@ -66,6 +66,8 @@ ESCAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "static value": (lambda z: tf.constant(tf.get_static_value(z) @ W), "values that leave TensorFlow"),
     "py_function": (lambda z: tf.py_function(product, [z], tf.float32), "PyFunc"),
     "numpy_function": (lambda z: tf.numpy_function(product, [z], tf.float32), "PyFunc"),
+    # Its shape is not known, so that the rest is counted in an eager run, which shows no such operator.
+    "numpy_function in a sum": (lambda z: z * tf.reduce_sum(tf.numpy_function(product, [z], tf.float32)), "PyFunc"),
     "a thread": (lambda z: run_in_thread(product, z), "MatMul in another thread"),
     "a pool": (lambda z: POOL.submit(product, z).result(), "MatMul in another thread"),
     "an ensemble in a pool": (ensemble, "MatMul in another thread"),
