@@ -17,6 +17,7 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.containers import CONTAINERS, refill
 from profilerkit.process.object_facts import copy_content
 
+from ..compat.modes import unseen_by_functions
 from ..model.storages import storage_key
 from ..model.tensors import list_tensors_alive
 from .holders import FUNCTION_CACHE
@@ -51,7 +52,8 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
         surroundings.restore_own_cells()
         return Leftovers()
     left = alive()
-    names = surroundings.restore_holders(lambda tensor: storage_key(tensor) in left)
+    with unseen_by_functions():
+        names = surroundings.restore_holders(lambda tensor: storage_key(tensor) in left)
     surroundings.restore_own_cells()
     surroundings.forget()  # it has noted containers that may be caches
     names += _empty_caches(_find_tensors(alive))
@@ -65,7 +67,8 @@ def _find_tensors(alive: Callable[[], set[int]]) -> list[torch.Tensor]:
             return []
         gc.collect(generation)
     left = alive()
-    with frozen_objects_found():  # a server, or the pass itself, may have hidden them
+    # A server, or the pass itself, may have hidden objects; classes of tensors may refuse functions, as lazy ones do.
+    with frozen_objects_found(), unseen_by_functions():
         return [tensor for tensor in list_tensors_alive() if storage_key(tensor) in left] if left else []
 
 

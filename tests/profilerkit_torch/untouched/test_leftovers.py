@@ -20,7 +20,7 @@ from time_limits import join
 from tiny import Call
 from torch import nn
 
-from profilerkit import ModelChangedWarning, ModelInputs, ModelTrace
+from profilerkit import ModelChangedWarning, ModelInputs, ModelTrace, profile
 from profilerkit.backend import RunOptions
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
 
@@ -604,3 +604,26 @@ def test_a_long_container_of_any_kind_is_whole_when_the_tensors_of_a_pass_are_ta
     if isinstance(container, dict):
         container["more"] = 1
         assert list(container) == [*before, "more"]
+
+
+class Refusing(torch.Tensor):
+    """A tensor of others that takes no functions."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise ValueError(f"{func} is not for this tensor")
+
+
+def test_tensors_of_others_that_take_no_functions_do_no_harm() -> None:
+    """All tensors of the process are searched for those that are left: also lazy ones, which refuse functions."""
+    of_others = [nn.LazyLinear(3), torch.zeros(2).as_subclass(Refusing)]
+    kept: list[Any] = []
+
+    class Keeping(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            output = super().forward(x)
+            kept.append(output)
+            return output
+
+    report = profile(Keeping(4, 3), torch.ones(2, 4), metrics=["macs"])
+    assert (report["macs"], kept, len(of_others)) == (2 * 4 * 3, [], 2)
