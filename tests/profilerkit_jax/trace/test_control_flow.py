@@ -101,21 +101,6 @@ def test_a_while_loop_that_counts_to_a_bound(start: int, step: int, runs_on: Any
     assert (trace.macs, dict(trace.uncounted)) == (turns * ONE, {})
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2])
-def test_a_condition_counts_once_more_than_its_loop_runs(turns: int) -> None:
-    """A test makes one product, which stops nothing; a turn makes two."""
-
-    def goes_on(state: Any) -> Any:
-        state[1] @ state[1]
-        return state[0] < turns
-
-    def loop(x: Any) -> Any:
-        return lax.while_loop(goes_on, lambda s: (s[0] + 1, s[1] @ s[1] @ s[1]), (0, x))[1]
-
-    trace = trace_function(loop, MATRIX)
-    assert (trace.macs, dict(trace.uncounted)) == ((turns + 1 + 2 * turns) * ONE, {})
-
-
 @pytest.mark.parametrize(
     "loop",
     [
