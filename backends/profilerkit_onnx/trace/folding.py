@@ -44,18 +44,19 @@ def is_shape_operator(node: NodeProto) -> bool:
     return node.domain in STANDARD and node.op_type in ("Shape", "Size")
 
 
-def is_random(node: NodeProto) -> bool:
-    """Return whether an operator of the standard draws random numbers.
+def is_random(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
+    """Return whether an operator of the standard draws random numbers; for Dropout, whether its inputs may say so."""
+    if node.domain not in STANDARD:
+        return False
+    if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:  # it is told whether it trains
+        trains = None if inputs is None else inputs[2]
+        return trains is None or trains.array is None or bool(trains.array)
+    return node.op_type in _RANDOM
 
-    A Dropout does so if it is told that it trains; one that reads whether it does may be told so.
-    """
-    is_told = node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2])
-    return node.domain in STANDARD and (is_told or node.op_type in _RANDOM)
 
-
-def is_repeatable(node: NodeProto) -> bool:
+def is_repeatable(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
     """Return whether a node has equal outputs for equal inputs: a node of the standard, without graphs inside."""
-    return node.domain in STANDARD and not is_random(node) and not list_inner_graphs(node)
+    return node.domain in STANDARD and not is_random(node, inputs) and not list_inner_graphs(node)
 
 
 def fold(
@@ -72,7 +73,7 @@ def fold(
     if is_shape_operator(node) and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
     are_known = all(value is None or value.array is not None for value in inputs)
-    if not are_known or not is_repeatable(node):
+    if not are_known or not is_repeatable(node, inputs):
         return nothing
     arrays = [None if value is None else value.array for value in inputs]
     if node.op_type == "Identity" and len(arrays) == 1:

@@ -59,7 +59,7 @@ def make_outputs(
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
     read = [value for value in inputs if value is not None]
     is_defined = definition is not None or is_known(name_operator(node))  # an unknown operator may be random
-    is_stored = is_defined and bool(read) and all(value.is_stored for value in read) and not is_random(node)
+    is_stored = is_defined and bool(read) and all(value.is_stored for value in read) and not is_random(node, inputs)
     is_constant = is_stored and all(value.constant for value in read)
     from_inputs = not is_shape_operator(node) and any(value.from_inputs for value in read)
     types = _infer(node, inputs, definition, declared.opsets)
