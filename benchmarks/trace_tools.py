@@ -38,6 +38,18 @@ def _profile(model: nn.Module, x: torch.Tensor) -> object:
     return profile(model, x, metrics=STATIC)
 
 
+def _empty_mode(model: nn.Module, x: torch.Tensor) -> object:
+    """Run a model under a mode that calls each operator and counts nothing: no tool that sees operators costs less."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Empty(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> object:
+            return func(*args, **(kwargs or {}))
+
+    with Empty(), torch.no_grad():  # type: ignore[no-untyped-call]
+        return model(x)
+
+
 def _flop_counter_mode(model: nn.Module, x: torch.Tensor) -> object:
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -103,6 +115,7 @@ def _moduleprofiler(model: nn.Module, x: torch.Tensor) -> object:
 #: By name: the module that must be there, and what to call.
 TOOLS: dict[str, tuple[str, Tool]] = {
     "profilerkit.profile": ("profilerkit_torch", _profile),
+    "empty mode": ("torch", _empty_mode),
     "FlopCounterMode": ("torch", _flop_counter_mode),
     "over fake tensors": ("torch", _over_fake_tensors),
     "torchinfo": ("torchinfo", _torchinfo),

@@ -20,6 +20,8 @@ from .tables import Table
 __all__ = ["measure", "measure_others"]
 
 OURS = "profilerkit.profile"
+#: A mode of torch that sees each operator and counts nothing.
+FLOOR = "empty mode"
 #: Rounds for each model at the least.
 SAMPLES, QUICK_SAMPLES = 5, 3
 QUICK_MODELS = ("ResNet-18", "200 tiny pairs")
@@ -44,8 +46,8 @@ def measure_others(options: Options) -> dict[str, Table]:
 
 
 def _name_fastest(cells: Mapping[str, str]) -> str:
-    """Return the tool whose ratio is the least of a row; ``-`` where no tool has one."""
-    numbers = {tool: float(cell) for tool, cell in cells.items() if cell[0].isdigit()}
+    """Return the tool that counts and whose ratio is the least of a row; ``-`` where no tool has one."""
+    numbers = {tool: float(cell) for tool, cell in cells.items() if cell[0].isdigit() and tool != FLOOR}
     return min(numbers, key=lambda tool: numbers[tool], default="-")
 
 
