@@ -95,25 +95,22 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
     # An error is said again, and kept, when the failing model is measured alone; here it would hold that model's memory
     # while the others are measured.
     with suppress(Exception):
-        bindings = [computation.registry[name] for computation in computations]
-        resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
-        participants = [*zip(computations, bindings, resolved, strict=True)]
-        remembered = [computation.cache.find(binding, arguments) for computation, binding, arguments in participants]
+        calls = [computation.resolve(computation.registry[name]) for computation in computations]
+        remembered = [computation.cache.find(call) for computation, call in zip(computations, calls, strict=True)]
         groups = [None if value is None else value.group for value in remembered]
         if groups[0] is not None and all(group is groups[0] for group in groups):
             return  # they were measured together before
         with ExitStack() as stack:
-            for computation, binding, arguments in participants:
-                stack.enter_context(computation.note_requests(binding, arguments))
-            stack.enter_context(contained(bindings[0].plugin, describe(function)))
-            returned = function.measure_together([arguments.values for arguments in resolved])
+            for computation, call in zip(computations, calls, strict=True):
+                stack.enter_context(computation.at_work(call))
+            stack.enter_context(contained(calls[0].binding.plugin, describe(function)))
+            returned = function.measure_together([call.arguments for call in calls])
     if returned is None:
         _measure_without_failing(computations, name, function)
         return
     group = object()
-    for (computation, binding, arguments), value in zip(participants, returned, strict=True):
-        outcomes = read_outcomes(binding, value, arguments.list_traces())
-        computation.store(binding, outcomes, arguments, group)
+    for computation, call, value in zip(computations, calls, returned, strict=True):
+        computation.store(call, read_outcomes(call.binding, value, call.traces), group)
 
 
 def _measure_without_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:

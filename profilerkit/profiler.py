@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
@@ -17,8 +17,9 @@ from .hooks.manager import announce
 from .inputs import NoInputs
 from .models.opening import OpenedModel, open_model
 from .piping.cache import Cache, Remembered
+from .piping.calls import Calls
 from .piping.comparative import Comparative
-from .piping.computation import Computation, Computing
+from .piping.computation import Computation
 from .piping.function import ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.intrinsic import INTRINSIC, Inputs
@@ -44,6 +45,7 @@ __all__ = ["Profiler"]
 _ON_DEMAND = Registry()
 _ON_DEMAND.bind_on_demand(*INTRINSIC)
 P = TypeVar("P", bound="Profiler")
+T = TypeVar("T")
 
 
 class Profiler:
@@ -81,7 +83,7 @@ class Profiler:
         self._memory: dict[str, Remembered] = {}
         #: The arguments that replaced the model by another one, for reports.
         self._placing: Mapping[str, Any] = {}
-        self._computing = Computing()
+        self._calls = Calls()
         #: Whether the first request is the only one: then it is not noted how values were computed.
         self._once = False
         self._input_source = InputSource.of(inputs, input_shape)
@@ -158,7 +160,7 @@ class Profiler:
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = FLAG("recompute", recompute)
         arguments = read_arguments(KeyRequest([name], arguments), [self._registry])
-        status = self._compute_one(name, arguments, recompute)
+        status = self._work(lambda: self._computation(arguments, recompute).status(name))
         if status.outcome.error is not None:
             raise status.outcome.error
         return status.value
@@ -177,7 +179,7 @@ class Profiler:
         """
         requested, arguments = self._request(names, arguments, FLAG("strict", strict))
         steps = self._steps(requested, arguments, FLAG("recompute", recompute), strict)
-        return iter(lambda: self._compute_next(steps), None)
+        return iter(lambda: self._work(lambda: next(steps, None)), None)
 
     def compute_network_status(
         self,
@@ -210,16 +212,11 @@ class Profiler:
         return requested, read
 
     @whole_call
-    def _compute_one(self, name: str, arguments: dict[str, Any], recompute: bool) -> StatusKey:
+    def _work(self, work: Callable[[], T]) -> T:
+        """Do a part of a request: modes of the framework that the caller is in are suspended, and then as before."""
         with suspend_modes(self.backend):
-            return self._computation(arguments, recompute).status(name)
+            return work()
 
-    @whole_call
-    def _compute_next(self, steps: Iterator[str]) -> str | None:
-        with suspend_modes(self.backend):
-            return next(steps, None)
-
-    @whole_call
     def _compute_all(
         self,
         names: Iterable[str],
@@ -232,11 +229,8 @@ class Profiler:
 
         These keys are kept even if each run of the model changes a value that its code reads, such as a global counter.
         """
-        steps = self._steps(names, arguments, recompute, strict, begun)
         try:
-            with suspend_modes(self.backend):
-                for _ in steps:
-                    pass
+            self._work(lambda: [*self._steps(names, arguments, recompute, strict, begun)])
         finally:
             self._once = False  # a function may have kept this profiler, and ask again when the model has changed
 
@@ -261,7 +255,7 @@ class Profiler:
 
     def _renew_model(self) -> None:
         """Read the model again if its file has changed, except within a request that is under way."""
-        if self._computing.names or self.model is not self._opened.model:
+        if self._calls.names or self.model is not self._opened.model:
             return  # the last is a model that the user has assigned
         renewed = self._opened.renew()
         if renewed is not self._opened:
@@ -281,7 +275,7 @@ class Profiler:
             "input_source": self._input_source,
         }
         cache = Cache(self._registry, provided, self._memory, arguments, recompute=recompute, once=self._once)
-        return Computation(cache, self._computing)
+        return Computation(cache, self._calls)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -368,10 +362,8 @@ class Profiler:
     def _report(self, names: Sequence[str] | None = None) -> Report:
         from .results.building import build_report
 
-        computed: dict[str, StatusKey] = {}
-        for binding in self._registry:
-            if binding.key.NAME in self._memory:
-                computed[binding.key.NAME] = self._find_status(binding)
+        bindings = [binding for binding in self._registry if binding.key.NAME in self._memory]
+        computed = {binding.key.NAME: self._find_status(binding) for binding in bindings}
         arguments = dict(self._placing)
         for name, remembered in self._memory.items():
             if isinstance(remembered.status, Metric) if names is None else name in names:
@@ -389,7 +381,7 @@ class Profiler:
         ``retain_status`` together with another model or other data raises `ArgumentError`.
         """
         twin = copy.copy(self)
-        twin._computing, twin._registry, twin._once = Computing(), self._registry.copy(), False
+        twin._calls, twin._registry, twin._once = Calls(), self._registry.copy(), False
         if model is not None:
             bound = self.backend_class is not None or self.backend.accepts(model)
             twin._take_model(open_model(model, self.backend if bound else None, self.backend_class))
@@ -406,7 +398,7 @@ class Profiler:
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
         """Return the value of a status key, or None if it is not computed. ``to_value=False`` returns its instance."""
-        status = self._computing.note_request(self._find_status(self._registry[name]))
+        status = self._calls.note_request(self._find_status(self._registry[name]))
         return status.value if to_value else status
 
     def _find_status(self, binding: Binding) -> StatusKey:

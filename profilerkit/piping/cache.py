@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..process.contents import list_contents
 from ..protocols import take_fingerprint
-from ..trace.records import ModelTrace
+from .calls import Call
 from .function import PROVIDED, ProfilerFunction
 from .outcome import Completeness
 from .registry import Binding, Registry
 from .requests import first_of_several
 from .status import StatusKey
 
-__all__ = ["Cache", "Remembered", "Resolved"]
+__all__ = ["Cache", "Remembered"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,11 @@ class Remembered:
     Attributes:
         status: The status.
         function: The function that computed it.
-        arguments: `Resolved.origins` of the function; None for a loaded value, of which they are not known.
+        arguments: `Call.origins`; None for a loaded value, of which they are not known.
         group: An object that all values of one joint measurement share.
         request: The caller's arguments of the request that computed the value, for reports.
         fingerprint: The backend's fingerprint of the model at that time.
-        contents: `Resolved.list_contents` at that time; None if it was not noted.
+        contents: `Call.list_contents` at that time; None if it was not noted.
     """
 
     status: StatusKey
@@ -57,52 +56,6 @@ class Remembered:
         A value that was loaded stays a loaded value.
         """
         return Remembered, (self.status, self.function, None if self.arguments is None else {}, None, self.request)
-
-
-class Resolved(NamedTuple):
-    """The arguments of a function, and the statuses that it uses.
-
-    Attributes:
-        plain: The arguments that are no values of statuses.
-        statuses: The statuses whose values are the other arguments.
-        requested: The statuses that the function has requested from its profiler while it was called.
-    """
-
-    plain: dict[str, Any]
-    statuses: dict[str, StatusKey]
-    requested: list[StatusKey]
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """All arguments, as the function gets them."""
-        return {**self.plain, **{name: status.value for name, status in self.statuses.items()}}
-
-    @property
-    def origins(self) -> dict[str, Any]:
-        """All arguments, with the statuses in place of their values."""
-        return {**self.plain, **self.statuses}
-
-    def map_statuses(self, change: Callable[[StatusKey], StatusKey]) -> Resolved:
-        """Return the arguments with what ``change`` returns for each status among them."""
-        statuses = {name: change(status) for name, status in self.statuses.items()}
-        return Resolved(self.plain, statuses, [change(status) for status in self.requested])
-
-    def list_contents(self, function: ProfilerFunction) -> object:
-        """Return the present contents of the arguments of a function, and of its own attributes.
-
-        Statuses never change. Of the arguments that every profiler provides, only the data splits may change: the model
-        has its fingerprint.
-        """
-        changeable = {name: value for name, value in self.plain.items() if name not in PROVIDED or name in _DATA}
-        return list_contents((changeable, getattr(function, "__dict__", None)))
-
-    def list_traces(self) -> list[ModelTrace]:
-        """Return the traces among the arguments."""
-        return [value for value in self.values.values() if isinstance(value, ModelTrace)]
-
-
-#: The arguments that every profiler provides and that may be changed in place.
-_DATA = ("data_splits", "input_source")
 
 
 class Cache:
@@ -146,47 +99,41 @@ class Cache:
         is_wanted = self.registry.list_own_arguments(binding).isdisjoint(first_of_several(self.request))
         return remembered if is_wanted and remembered.function is binding.function else None
 
-    def find(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        """Return the value that was computed from these arguments, if nothing has changed since."""
-        remembered = self.entries.get(binding.key.NAME)
-        if remembered is None or remembered.function is not binding.function or remembered.arguments is None:
+    def find(self, call: Call) -> Remembered | None:
+        """Return the value that was computed by an equal call, if nothing has changed since."""
+        function = call.binding.function
+        remembered = self.entries.get(call.binding.key.NAME)
+        if remembered is None or remembered.function is not function or remembered.arguments is None:
             return None
-        if not _are_same(resolved.origins, remembered.arguments):
+        if not _are_same(call.origins, remembered.arguments):
             return None
-        if id(binding.function) in self._called:
+        if id(function) in self._called:
             return remembered
         if self._recompute or remembered.status.outcome.completeness is Completeness.FAILED:
             return None
-        return remembered if self._once or self._is_unchanged(remembered, binding, resolved) else None
+        return remembered if self._once or self._is_unchanged(remembered, call) else None
 
-    def _is_unchanged(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
+    def _is_unchanged(self, remembered: Remembered, call: Call) -> bool:
         """Return whether the model, the arguments and the function are unchanged since a value was computed."""
         if remembered.contents is None:
             return False
         try:
-            is_same_model = remembered.fingerprint == self._read_fingerprint(binding)
-            return bool(is_same_model and remembered.contents == resolved.list_contents(binding.function))
+            is_same_model = remembered.fingerprint == self._read_fingerprint(call.binding)
+            return bool(is_same_model and remembered.contents == call.list_contents())
         except MemoryError:
             raise
         except Exception:  # something among them cannot be compared
             return False
 
-    def keep(
-        self,
-        binding: Binding,
-        statuses: Mapping[str, StatusKey],
-        resolved: Resolved,
-        group: object | None = None,
-    ) -> None:
-        """Remember the values that a binding's function has computed from its arguments."""
-        self._called.add(id(binding.function))
-        fingerprint = None if self._once else self._read_fingerprint(binding)
-        contents = None if self._once else resolved.list_contents(binding.function)
+    def keep(self, call: Call, statuses: Mapping[str, StatusKey], group: object | None = None) -> None:
+        """Remember the statuses that a call has computed, by their names."""
+        function, origins = call.binding.function, call.origins
+        self._called.add(id(function))
+        fingerprint = None if self._once else self._read_fingerprint(call.binding)
+        contents = None if self._once else call.list_contents()
         for name, status in statuses.items():
             self.entries.pop(name, None)  # the newest stands last
-            self.entries[name] = Remembered(
-                status, binding.function, resolved.origins, group, self.request, fingerprint, contents
-            )
+            self.entries[name] = Remembered(status, function, origins, group, self.request, fingerprint, contents)
 
     def keep_failure(self, binding: Binding, status: StatusKey) -> None:
         """Remember the failed status of a key."""

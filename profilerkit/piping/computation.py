@@ -10,12 +10,11 @@ it was computed from.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from inspect import Parameter
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..error_text import find_raising_line
 from ..errors import (
@@ -32,58 +31,20 @@ from ..process.cached import cached_property
 from ..process.containment import contained, describe_origin
 from ..protocols import list_inapplicable
 from ..trace.completeness import TracePart
-from ..trace.records import ModelTrace
-from .cache import Cache, Resolved
+from .cache import Cache
+from .calls import Call, Calls
 from .compared_runs import ComparedRuns
-from .function import ProfilerFunction, describe
+from .function import describe
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding
 from .requests import first_of_several
 from .returned import inherit_gaps, read_outcomes
 from .status import Metric, StatusKey
 
-__all__ = ["Computation", "Computing"]
+__all__ = ["Computation"]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
-
-
-class _Call(NamedTuple):
-    """A function that is at work: one of its status keys, and the statuses that it has requested from its profiler."""
-
-    name: str
-    requested: list[StatusKey]
-
-
-class Computing(threading.local):
-    """What this thread computes with a profiler, also in requests of its functions; copies are empty."""
-
-    def __init__(self) -> None:
-        #: The functions that are at work, the outermost first.
-        self._calls: list[_Call] = []
-
-    @property
-    def names(self) -> list[str]:
-        """The status keys of the functions, the outermost first."""
-        return [call.name for call in self._calls]
-
-    @contextmanager
-    def inside(self, name: str, requested: list[StatusKey]) -> Iterator[None]:
-        """Have a function at work inside the block, and add to ``requested`` the statuses that it requests."""
-        self._calls.append(_Call(name, requested))
-        try:
-            yield
-        finally:
-            self._calls.pop()
-
-    def note_request(self, status: StatusKey) -> StatusKey:
-        """Note a computed status that a function has requested from its profiler: its own value depends on it."""
-        if self._calls and status.is_computed:
-            self._calls[-1].requested.append(status)
-        return status
-
-    def __reduce__(self) -> tuple[type[Computing], tuple[()]]:
-        return Computing, ()
 
 
 class Computation:
@@ -91,30 +52,30 @@ class Computation:
 
     Args:
         cache: The values that the profiler remembers, as this request reads them and adds to them.
-        computing: What is being computed with the profiler, if a function makes this request.
+        calls: The profiler's calls under way, if a function makes this request.
     """
 
-    def __init__(self, cache: Cache, computing: Computing) -> None:
+    def __init__(self, cache: Cache, calls: Calls) -> None:
         self.cache = cache
         self.registry = cache.registry
         self.provided = cache.provided
         self.arguments: dict[str, Any] = first_of_several(cache.request)
-        self._computing = computing
+        self._calls = calls
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
         self._failed: dict[int, Exception] = {}
         self._runs = ComparedRuns(cache.entries)
 
     def status(self, name: str) -> StatusKey:
         """Return the status of that name; compute it, and the statuses that it needs, if they are not remembered."""
-        return self._computing.note_request(self._find_status(self.registry[name]))
+        return self._calls.note_request(self._find_status(self.registry[name]))
 
     def _find_status(self, binding: Binding) -> StatusKey:
         loaded = self.cache.find_loaded(binding)
         if loaded is not None:
             return loaded.status
-        resolved = self.resolve(binding)
-        remembered = self.cache.find(binding, resolved)
-        return self._compute(binding, resolved) if remembered is None else remembered.status
+        call = self.resolve(binding)
+        remembered = self.cache.find(call)
+        return self._compute(call) if remembered is None else remembered.status
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
         """Compute bindings in turn and yield the name of each that is done; a failure is kept unless ``strict``.
@@ -125,7 +86,7 @@ class Computation:
         for binding in bindings:
             name = binding.key.NAME
             try:
-                status = self._computing.note_request(self._find_status(binding))
+                status = self._calls.note_request(self._find_status(binding))
                 if strict:
                     self._require_complete(status, model_name)
             except Exception as error:
@@ -144,41 +105,43 @@ class Computation:
             reasons = "; ".join(outcome.missing)
             raise IncompleteStatusError(f"{status.NAME} of {model_name} is {outcome.completeness.value}: {reasons}")
 
-    def resolve(self, binding: Binding) -> Resolved:
-        """Find every argument of a binding's function."""
+    def resolve(self, binding: Binding) -> Call:
+        """Return the call of a binding's function, with every argument found."""
         function, name = binding.function, binding.key.NAME
         earlier = self._failed.get(id(function))
         if earlier is not None:
             raise earlier
-        path = self._computing.names
+        path = self._calls.names
         if name in path:
             circle = " -> ".join([*path[path.index(name) :], name])
             raise DependencyCycleError(
                 f"these status keys need each other in a circle: {circle}; break it at one of them"
             )
-        resolved = Resolved({}, {}, [])
+        call = Call(binding)
         try:
-            with self.note_requests(binding, resolved):
+            with self.at_work(call):
                 function.check(self.arguments)
                 for parameter in binding.contract.parameters.values():
-                    self._resolve_parameter(parameter, function, resolved)
+                    self._add_argument(call, parameter)
         except Exception as error:
             self._failed[id(function)] = error
             raise
-        return resolved
+        return call
 
-    def _resolve_parameter(self, parameter: Parameter, function: ProfilerFunction, resolved: Resolved) -> None:
-        """Add the argument for a parameter, from the first of its sources that there is."""
+    def _add_argument(self, call: Call, parameter: Parameter) -> None:
+        """Add the argument for a parameter to a call, from the first of its sources that there is."""
         name = parameter.name
         if name in self.arguments:
-            resolved.plain[name] = self.arguments[name]
+            call.arguments[name] = self.arguments[name]
         elif name in self.provided:
-            resolved.plain[name] = self.provided[name]
-        elif (binding := self.registry.find_source(parameter)) is not None:
-            resolved.statuses[name] = self._find_status(binding)
+            call.arguments[name] = self.provided[name]
+        elif (source := self.registry.find_source(parameter)) is not None:
+            status = call.statuses[name] = self._find_status(source)
+            call.arguments[name] = status.value
         elif parameter.default is not Parameter.empty:
-            resolved.plain[name] = parameter.default
+            call.arguments[name] = parameter.default
         else:
+            function = call.binding.function
             likely = self.registry.find_like(name, function)
             raise MissingArgumentError(
                 f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
@@ -186,32 +149,31 @@ class Computation:
                 f"{f'; did you mean {likely!r}?' if likely else ''}"
             )
 
-    def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
-        traces = resolved.list_traces()
+    def _compute(self, call: Call) -> StatusKey:
         try:
             returned: Any = _INAPPLICABLE
-            if self.applies(binding):
-                returned = _find_obstacle(binding, resolved.statuses, traces) or self._invoke(binding, resolved)
-            outcomes = read_outcomes(binding, returned, traces)
+            if self.applies(call.binding):
+                returned = _find_obstacle(call) or self._invoke(call)
+            outcomes = read_outcomes(call.binding, returned, call.traces)
         except Exception as error:
-            self._failed[id(binding.function)] = error
+            self._failed[id(call.binding.function)] = error
             raise
-        return self.store(binding, outcomes, resolved)
+        return self.store(call, outcomes)
 
-    def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
-        function = binding.function
+    def _invoke(self, call: Call) -> Any:
+        binding = call.binding
         try:
-            with self.note_requests(binding, resolved), contained(binding.plugin, describe(function)):
+            with self.at_work(call), contained(binding.plugin, describe(binding.function)):
                 if not binding.contract.handles_model:
-                    return function.invoke(resolved.values)
+                    return binding.function.invoke(call.arguments)
                 with self.provided["backend"].preserve(self.provided["model"]):
-                    return function.invoke(resolved.values)
+                    return binding.function.invoke(call.arguments)
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
 
-    def note_requests(self, binding: Binding, resolved: Resolved) -> AbstractContextManager[None]:
-        """Note in ``resolved`` the statuses that a binding's function requests from the profiler inside the block."""
-        return self._computing.inside(binding.key.NAME, resolved.requested)
+    def at_work(self, call: Call) -> AbstractContextManager[None]:
+        """Have the function of a call at work inside the block."""
+        return self._calls.inside(call)
 
     def applies(self, binding: Binding) -> bool:
         """Return whether any key of a binding's function has a meaning for the model."""
@@ -228,23 +190,21 @@ class Computation:
             return outcome
         return Outcome.of(Unavailable(f"does not apply to this model: {reason}", is_applicable=False))
 
-    def store(
-        self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
-    ) -> StatusKey:
-        """Remember the outcomes of a binding's function for all the keys it still holds."""
-        resolved = resolved.map_statuses(self._runs.renew)  # a run may have contradicted the trace since
-        sources = (*resolved.statuses.values(), *resolved.requested)
+    def store(self, call: Call, outcomes: Mapping[str, Outcome], group: object | None = None) -> StatusKey:
+        """Remember the outcomes of a call for all the keys that its function still holds."""
+        call = call.map_statuses(self._runs.renew)  # a run may have contradicted the trace since
+        sources = call.sources
         incomplete = [source for source in sources if source.outcome.missing]
         statuses: dict[str, StatusKey] = {}
-        for bound in self.registry.list_bindings(binding.function):
+        for bound in self.registry.list_bindings(call.binding.function):
             name = bound.key.NAME
             if name in outcomes:
                 outcome = self._limit_to_model(name, outcomes[name])
                 outcome = inherit_gaps(outcome, incomplete) if incomplete else outcome
                 statuses[name] = bound.key.with_outcome(outcome, sources)
-        self.cache.keep(binding, statuses, resolved, group)
+        self.cache.keep(call, statuses, group)
         self._runs.compare(outcomes)
-        return self.cache.entries[binding.key.NAME].status
+        return self.cache.entries[call.binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
@@ -261,12 +221,12 @@ def _describe_origin(error: Exception) -> str:
     return describe_origin(error) or ("" if is_ours or not line else f"raised at {line}")
 
 
-def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], traces: Iterable[ModelTrace]) -> Outcome | None:
-    """Return the outcome of a function that needs a value which is not to be had, or a trace that failed.
+def _find_obstacle(call: Call) -> Outcome | None:
+    """Return the outcome of a call that needs a value which is not to be had, or a trace that failed.
 
     A failed trace still has its weights, for the keys that are derived from these.
     """
-    for name, status in statuses.items():
+    for name, status in call.statuses.items():
         outcome = status.outcome
         if outcome.completeness is Completeness.FAILED:
             return Outcome.of(
@@ -277,7 +237,7 @@ def _find_obstacle(binding: Binding, statuses: Mapping[str, StatusKey], traces: 
             if isinstance(status, Metric):  # a trace is nothing that people ask for
                 reason = f"needs {name}, which is unavailable: {reason}"
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
-    failure = next((trace.failure for trace in traces if trace.failure is not None), None)
-    if failure is None or any(key.DERIVED_FROM is TracePart.WEIGHTS for key in binding.contract.keys):
+    failure = next((trace.failure for trace in call.traces if trace.failure is not None), None)
+    if failure is None or any(key.DERIVED_FROM is TracePart.WEIGHTS for key in call.binding.contract.keys):
         return None
     return Outcome.of(Failure(failure))

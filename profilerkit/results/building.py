@@ -92,44 +92,35 @@ class _Origins(NamedTuple):
         inputs: The inputs of the model.
         trace: The trace of the model.
         traced_inputs: The statuses of the inputs of this trace.
-        other_traces: Further traces, such as the trace of a training step.
+        traces: All traces, the model's first; another one may be of a training step.
         has_run: Whether the model was run.
-        settings: The framework's settings of the caller that change numbers, if the model was run.
+        conditions: The caller's settings that change numbers: the framework's, if the model was run, and the traces'.
     """
 
     inputs: ModelInputs | None
     trace: ModelTrace | None
     traced_inputs: Sequence[StatusKey]
-    other_traces: Sequence[ModelTrace]
+    traces: Sequence[ModelTrace]
     has_run: bool
-    settings: Sequence[str]
-
-    @property
-    def traces(self) -> list[ModelTrace]:
-        """All traces, the model's first."""
-        return [*([] if self.trace is None else [self.trace]), *self.other_traces]
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The caller's settings that change numbers: the framework's, and the traces'."""
-        of_traces = [condition for trace in self.traces for condition in trace.conditions]
-        return tuple(dict.fromkeys([*self.settings, *of_traces]))
+    conditions: tuple[str, ...]
 
 
 def _read_origins(shown: Sequence[StatusKey], statuses: Mapping[str, StatusKey], backend: Backend) -> _Origins:
     """Return the origins of the shown statuses among all computed ones."""
     origins = list_origins(*shown)
     inputs, trace = (_find_origin(key, origins, statuses) for key in (Inputs.NAME, Trace.NAME))
-    # The value of a text that is drawn when it is first read is its source.
-    values = [origin.outcome.value for origin in origins]
+    # Read from the outcomes: the value of a text that is drawn when it is first read is its source.
+    values = [origin.outcome.value for origin in (*([] if trace is None else [trace]), *origins)]
+    traces = [*{id(value): value for value in values if isinstance(value, ModelTrace)}.values()]
     has_run = any(isinstance(value, Measurement) for value in values) or any(origin.outcome.runs for origin in origins)
+    settings = backend.non_default_settings if has_run else ()
     return _Origins(
         inputs.value if inputs is not None and isinstance(inputs.value, ModelInputs) else None,
         trace.value if trace is not None and isinstance(trace.value, ModelTrace) else None,
         () if trace is None else trace.sources,
-        [value for value in values if isinstance(value, ModelTrace) and (trace is None or value is not trace.value)],
+        traces,
         has_run,
-        backend.non_default_settings if has_run else (),
+        tuple(dict.fromkeys([*settings, *(condition for one in traces for condition in one.conditions)])),
     )
 
 
