@@ -142,7 +142,7 @@ class Walk:
             self.work.add(counted.work)
         else:
             counted, other = sorted(bodies, key=lambda body: body.work.price, reverse=True)
-            self.work.add(self._count_first(node, counted, other, _DEARER))
+            self.work.add(self._count_first(node, counted.work, other.work, _DEARER))
         # An output is the buffer that the branch has made, with the sizes that the node declares.
         for index, (output, result) in enumerate(zip(outputs, counted.outputs, strict=True)):
             values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
@@ -178,15 +178,15 @@ class Walk:
         work, missing = body.work, ""
         if turns.most is None:
             missing = f"{name} of an unknown number of turns"
-            work = self._count_first(node, Body(work, ()), Body(Work(), ()), _MAY_NOT_RUN)
+            work = self._count_first(node, work, Work(), _MAY_NOT_RUN)
         elif turns.exact is None:
-            work = self._count_first(node, Body(work, ()), Body(Work(), ()), _MAY_STOP)
+            work = self._count_first(node, work, Work(), _MAY_STOP)
         self.work.add_loop(work)
         self.work.append(Executed(name, self.node, body.outputs, outputs, times, missing=missing))
 
-    def _count_first(self, node: Any, first: Body[Work, Value], second: Body[Work, Value], reason: str) -> Work:
+    def _count_first(self, node: Any, first: Work, second: Work, reason: str) -> Work:
         """Return the work of a node that runs one of two bodies: the first's work; ``reason`` says why the first."""
-        return count_first(first, second, self.node, self.paths[self.node], reason.format(node.get_friendly_name()))
+        return count_first(first, second, self.paths[self.node], reason.format(node.get_friendly_name()))
 
 
 def _find_same_in_all_turns(node: Any, graph: Any, inputs: Sequence[Value]) -> Values:

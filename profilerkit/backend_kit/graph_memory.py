@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from .graph_branches import HANDING_ON
 from .graph_work import Executed, GraphValue
 from .live_bytes import Step, live_bytes
 
@@ -66,26 +65,22 @@ def measure_live_bytes(
 def find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
     """Return the value whose buffer an operator's output shares, by the output's number; nothing if it has its own.
 
-    An operator that hands a value on leaves it in its buffer, even if its output has another size. Any other operator
-    whose output has another size makes a copy. An operator that computes, such as dropout in training, makes no view.
+    An operator whose output has another size makes a copy. Dropout in training, or another that computes, is no view.
     """
     if not op.inputs or not op.outputs:
         return {}
     source, output = op.inputs[0], op.outputs[0]
     is_view = op.operator in views and not op.flops and source.bytes == output.bytes
-    return {output.number: source.number} if is_view or op.operator == HANDING_ON else {}
+    return {output.number: source.number} if is_view else {}
 
 
 def count_unsized(operators: Iterable[Executed], inputs: Iterable[GraphValue]) -> Counter[str]:
-    """Return the operators that make values of unknown size, with their calls.
-
-    An operator that hands a value on is not named again.
-    """
+    """Return the operators that make values of unknown size, with their calls."""
     unsized = Counter[str]()
     for value in inputs:
         if value.shape is None:
             unsized["an input"] += 1
     for op in operators:
-        if op.operator != HANDING_ON and any(value.shape is None for value in op.outputs):
+        if any(value.shape is None for value in op.outputs):
             unsized[op.operator] += max(op.times, 1)
     return unsized

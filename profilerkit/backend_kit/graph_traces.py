@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from ..count_text import format_count
 from ..trace.records import MemoryTimeline, ModelTrace
-from .branch_memory import BranchedMemory, measure_memory
 from .graph_memory import count_unsized, find_viewed, measure_live_bytes
 from .graph_records import list_reads, make_record
 from .graph_work import GraphValue, Work
 from .named_layers import Scopes
-from .program_parts import list_all
 from .scoped_calls import PlacedWeight, count_weight_bytes, layer_calls, layer_records
 
 __all__ = ["FOLLOWED", "NO_BACKWARD_PASS", "GraphFormat", "WalkedGraph", "describe_constants", "trace_work"]
@@ -42,11 +40,6 @@ class WalkedGraph(NamedTuple):
     work: Work
     inputs: Sequence[GraphValue]
     outputs: Sequence[GraphValue]
-
-    @property
-    def input_bytes(self) -> int:
-        """The bytes of the values that the call gives."""
-        return sum(value.bytes for value in self.inputs)
 
 
 class GraphFormat(NamedTuple):
@@ -98,13 +91,14 @@ def trace_work(
         )
         for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True)
     ]
-    alive = _measure_alive(walked, form.views)
+    find_sources = partial(find_viewed, views=form.views)
+    timeline = partial(measure_live_bytes, inputs=inputs, outputs=outputs, find_sources=find_sources)
     memory = MemoryTimeline(
         weight_bytes=count_weight_bytes(layers),
-        input_bytes=walked.input_bytes,
-        live_bytes=alive.live_bytes,
+        input_bytes=sum(value.bytes for value in inputs),
+        live_bytes=work.measure_live_bytes(timeline),
         note="along the order of the graph; a runtime may order and reuse otherwise",
-        unsized=count_unsized(list_all(work.parts), inputs),
+        unsized=count_unsized(executed, inputs),
     )
     return ModelTrace(
         layers=layers,
@@ -114,15 +108,8 @@ def trace_work(
         method=form.method,
         notes=tuple(notes),
         choices=tuple(work.choices),
-        peak_spread=alive.peak_spread,
+        peak_spread=work.peak_spread,
     )
-
-
-def _measure_alive(walked: WalkedGraph, views: Container[str]) -> BranchedMemory:
-    """Return the bytes alive while each operator runs, and how much the peak may differ with other branches taken."""
-    find_sources = partial(find_viewed, views=views)
-    timeline = partial(measure_live_bytes, inputs=walked.inputs, outputs=walked.outputs, find_sources=find_sources)
-    return measure_memory(walked.work.parts, timeline, walked.input_bytes)
 
 
 def describe_constants(number: int) -> list[str]:

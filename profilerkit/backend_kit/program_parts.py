@@ -1,12 +1,12 @@
-"""The parts of a program in the order in which they run: operators, loops, and branches of which one runs."""
+"""The parts of a program in the order in which they run: operators, loops, and holds of values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-__all__ = ["Fork", "Hold", "Loop", "Parts", "Program", "Taken", "Turns", "lay_out", "list_all", "list_counted"]
+__all__ = ["Hold", "Loop", "Parts", "Program", "Turns", "lay_out", "list_counted"]
 
 Op = TypeVar("Op")
 V = TypeVar("V")
@@ -51,25 +51,7 @@ class Hold(Generic[Op]):
     op: Op
 
 
-@dataclass(eq=False)
-class Fork(Generic[Op]):
-    """A place where one of several branches (sides) runs, and it is not known which.
-
-    Attributes:
-        sides: The parts of each side; the first side is counted.
-        reason: What is not known, and what is counted instead.
-        is_alike: Whether each side makes values like those of the first side. If not, the bytes alive behind the fork
-            are not known.
-    """
-
-    sides: Sequence[Parts[Op]]
-    reason: str
-    is_alike: bool = True
-
-
-Parts: TypeAlias = "Sequence[Op | Hold[Op] | Loop[Op] | Fork[Op]]"
-#: The index of the side that each fork takes; 0, the counted side, for all others.
-Taken: TypeAlias = Mapping[Fork[Any], int]
+Parts: TypeAlias = "Sequence[Op | Hold[Op] | Loop[Op]]"
 
 
 class Program(NamedTuple):
@@ -90,25 +72,23 @@ class Program(NamedTuple):
         return [value for index, value in enumerate(values) if index not in self.holds]
 
 
-def lay_out(parts: Parts[Any], taken: Taken | None = None) -> Program:
-    """Return the operators of a program in which each fork takes one side.
+def lay_out(parts: Parts[Any]) -> Program:
+    """Return the operators of a program in one sequence.
 
-    >>> lay_out(["a", Loop([Hold("b"), Fork([["c"], ["d", "e"]], "")])])
+    >>> lay_out(["a", Loop([Hold("b"), "c"])])
     Program(operators=['a', 'b', 'c'], loops=[(1, 3)], holds={1})
     """
     program = Program([], [], set())
-    _append(program, parts, taken or {})
+    _append(program, parts)
     return program
 
 
-def _append(program: Program, parts: Parts[Any], taken: Taken) -> None:
+def _append(program: Program, parts: Parts[Any]) -> None:
     for part in parts:
         start = len(program.operators)
         if isinstance(part, Loop):
-            _append(program, part.parts, taken)
+            _append(program, part.parts)
             program.loops.append((start, len(program.operators)))
-        elif isinstance(part, Fork):
-            _append(program, part.sides[taken.get(part, 0)], taken)
         elif isinstance(part, Hold):
             program.holds.add(start)
             program.operators.append(part.op)
@@ -120,19 +100,3 @@ def list_counted(parts: Parts[Op]) -> list[Op]:
     """Return the operators that are counted, in order."""
     program = lay_out(parts)
     return program.select_counted(program.operators)
-
-
-def list_all(parts: Parts[Op]) -> Iterator[Op]:
-    """Yield the operators of all sides, with those that are not counted.
-
-    >>> list(list_all(["a", Loop([Hold("b"), Fork([["c"], ["d", "e"]], "")])]))
-    ['a', 'b', 'c', 'd', 'e']
-    """
-    for part in parts:
-        if isinstance(part, Loop):
-            yield from list_all(part.parts)
-        elif isinstance(part, Fork):
-            for side in part.sides:
-                yield from list_all(side)
-        else:
-            yield part.op if isinstance(part, Hold) else part

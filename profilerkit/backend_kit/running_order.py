@@ -7,12 +7,13 @@ more to tell has a class of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
-from .program_parts import Fork, Hold, Loop, list_counted
+from ..trace.bounds import PeakSpread
+from .program_parts import Hold, Loop, lay_out, list_counted
 
 __all__ = ["Body", "Countable", "Numbered", "RunningOrder", "note_apart"]
 
@@ -36,21 +37,26 @@ class Numbered(Protocol):
 Op = TypeVar("Op", bound=Countable)
 C = TypeVar("C")  # a choice, as the backend notes it
 
+#: Returns the bytes alive while each operator runs, given the operators and the ranges that run more than once.
+Timeline: TypeAlias = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
+
 
 @dataclass
 class RunningOrder(Generic[Op, C]):
     """Operators in the order of execution, with the loops among them, and the branches of which only one runs.
 
     Attributes:
-        parts: Operators, loops, forks, and holds of values, in order.
+        parts: Operators, loops, and holds of values, in order.
         choices: Places where the model does one of several things, and it is not known which.
         missed: Further uncounted work, with its calls: work that only uncounted branches have, and loops with an
             unknown number of turns.
+        undecided: Why other operators than these may run, and other bytes be alive.
     """
 
-    parts: list[Op | Hold[Op] | Loop[Op] | Fork[Op]] = field(default_factory=list)
+    parts: list[Op | Hold[Op] | Loop[Op]] = field(default_factory=list)
     choices: list[C] = field(default_factory=list)
     missed: Counter[str] = field(default_factory=Counter)
+    undecided: list[str] = field(default_factory=list)
 
     @property
     def operators(self) -> tuple[Op, ...]:
@@ -70,10 +76,21 @@ class RunningOrder(Generic[Op, C]):
         self.parts += other.parts
         self.choices += other.choices
         self.missed += other.missed
+        self.undecided += other.undecided
 
     def add_loop(self, body: Self) -> None:
         """Add operators that run next, and may run more than once."""
         self.add(replace(body, parts=[Loop(body.parts)]))
+
+    def measure_live_bytes(self, timeline: Timeline) -> tuple[int, ...]:
+        """Return the bytes alive while each counted operator runs."""
+        program = lay_out(self.parts)
+        return tuple(program.select_counted(timeline(program.operators, program.loops)))
+
+    @property
+    def peak_spread(self) -> PeakSpread:
+        """How much the peak of these bytes may differ: that is not known where something is undecided."""
+        return PeakSpread(None, None, tuple(dict.fromkeys(self.undecided))) if self.undecided else PeakSpread()
 
     @property
     def price(self) -> tuple[int, int]:

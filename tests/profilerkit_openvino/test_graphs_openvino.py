@@ -14,7 +14,6 @@ from openvino import opset16 as ops
 
 from profilerkit import BackendNotFoundError, ModelInputs, compare, profile
 from profilerkit.errors import ProfilerKitError
-from profilerkit.trace.bounds import PeakSpread
 from profilerkit_openvino import OpenvinoBackend, OpenvinoProfiler
 
 COUNTS = ["macs", "flops", "total_params", "model_size"]
@@ -511,4 +510,3 @@ def test_what_any_branch_may_read_is_alive_until_the_if(value: bool | None) -> N
     assert trace.failure is None
     given_bytes = 1 if value is None else 0
     assert trace.memory.peak_bytes(include_weights=False) == 4 * (16 + 160 + 1 + 16 + 128) + given_bytes
-    assert trace.peak_spread == PeakSpread()

@@ -1,7 +1,7 @@
 """Branches: the dearest is counted, if the given inputs do not decide.
 
 The walk goes over each branch apart. The work of the other branches is kept with the counted branch: it gives the two
-ends of every count and of the bytes alive.
+ends of every count.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from profilerkit.backend_kit import graph_branches
-from profilerkit.backend_kit.running_order import Body
 
 from ..compat import parameters
 from .frames import Context
-from .values import Executed, PendingChoice, Value, Work
+from .values import PendingChoice, Value, Work
 from .walk import Walk
 
 __all__ = ["count_one", "walk_cond"]
@@ -31,17 +30,11 @@ def walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
         return walk.enter(branches[chosen], inputs[1:], context)
     bodies = [walk.walk_apart(branch, inputs[1:], context) for branch in branches]
     dearest = max(bodies, key=lambda body: body.work.price)
-    others = [body for body in bodies if body is not dearest]
-    walk.work.add(count_one(dearest, others, _DEAREST.format(len(branches))))
+    others = [body.work for body in bodies if body is not dearest]
+    walk.work.add(count_one(dearest.work, others, _DEAREST.format(len(branches))))
     return [value.forget() for value in dearest.outputs]
 
 
-def count_one(counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str) -> Work:
-    """Return the work of one of several bodies, and the differences of the others, like `graph_branches.count_one`."""
-    choice = PendingChoice([body.work for body in (counted, *others)], reason)
-    return graph_branches.count_one(counted, others, [choice], reason, _hand_on)
-
-
-def _hand_on(value: Value, result: Value) -> Executed:
-    """Return an equation that returns a value as another one, in the same buffer."""
-    return Executed("cond", (), (value,), (result,), sources={result.number: value.number})
+def count_one(counted: Work, others: Sequence[Work], reason: str) -> Work:
+    """Return the work of one of several bodies, and how the others differ, like `graph_branches.count_one`."""
+    return graph_branches.count_one(counted, others, [PendingChoice([counted, *others], reason)], reason)

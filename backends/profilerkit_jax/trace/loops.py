@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from profilerkit.backend_kit.running_order import Body
-
 from ..compat import open_jaxpr, parameters
 from .branches import count_one
 from .frames import Context
@@ -118,8 +116,7 @@ def walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     condition = walk.walk_apart(loop.condition, [*loop.condition_consts, *state], context.repeat(checks))
     body = walk.walk_apart(loop.body, [*loop.body_consts, *state], context.repeat(1 if turns is None else turns))
     work = condition.work
-    none = Body(Work(), state)
-    work.add(body.work if turns is not None else count_one(body, [none], _MAY_NOT_RUN))
+    work.add(body.work if turns is not None else count_one(body.work, [Work()], _MAY_NOT_RUN))
     walk.work.add_loop(work)
     missing = "while: a loop of an unknown number of turns, counted once" if turns is None else ""
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]

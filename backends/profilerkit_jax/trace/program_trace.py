@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from profilerkit import ModelTrace
-from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.graph_memory import measure_live_bytes
 from profilerkit.backend_kit.graph_records import list_reads, make_record
 from profilerkit.backend_kit.scoped_calls import count_weight_bytes, layer_records
@@ -79,17 +78,17 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
     ]
     input_bytes = sum(value.bytes for value in inputs)
     timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
-    memory = measure_memory(work.parts, timeline, input_bytes)
+    live_bytes = work.measure_live_bytes(timeline)
     lacking = [*walk.lacking, *([_HAS_ALL] if program.has_all else [])]
     trace = ModelTrace(
         layers,
         tuple(operators),
-        MemoryTimeline(count_weight_bytes(layers), input_bytes, memory.live_bytes, _MEMORY_NOTE),
+        MemoryTimeline(count_weight_bytes(layers), input_bytes, live_bytes, _MEMORY_NOTE),
         {**work.count_missing(), **dict.fromkeys(lacking, 1)},
         "shapes in a jaxpr",
         tuple(_list_notes(walk, program, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),
-        peak_spread=memory.peak_spread,
+        peak_spread=work.peak_spread,
     )
     made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, COSTS.list_added()))
     return replace(trace, conditions=made_under)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed
-from profilerkit.backend_kit.running_order import Body
 from profilerkit.costs import Cost
 
 from .values import Value
@@ -59,7 +58,7 @@ def _walk_both_branches(walk: Walk, visit: Visit, inputs: list[Value]) -> list[V
     results = [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
     path = walk.paths[walk.node]
     reason = f"the condition of an IF in {path or 'the model'!r} depends on values: the dearer branch is counted"
-    walk.work.add(count_first(Body(dearer.work, results), cheaper, walk.node, path, reason))
+    walk.work.add(count_first(dearer.work, cheaper.work, path, reason))
     return results
 
 

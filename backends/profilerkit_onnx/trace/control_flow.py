@@ -47,7 +47,7 @@ def _walk_both(walk: Walk, visit: Visit) -> list[Value]:
     graphs = [visit.find_graph(name, 0, len(visit.node.output)) for name in ("then_branch", "else_branch")]
     bodies = [walk.walk_body(visit, graph) for graph in graphs]
     dearer, cheaper = sorted(bodies, key=lambda body: body.work.price, reverse=True)
-    walk.work.add(count_first(dearer, cheaper, walk.node, walk.path, _DEARER.format(name_node(visit.node))))
+    walk.work.add(count_first(dearer.work, cheaper.work, walk.path, _DEARER.format(name_node(visit.node))))
     return [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
 
 

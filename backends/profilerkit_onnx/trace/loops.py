@@ -16,7 +16,6 @@ from onnx import GraphProto, TensorProto, TypeProto
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed, Work
 from profilerkit.backend_kit.program_parts import Turns
-from profilerkit.backend_kit.running_order import Body
 
 from ..model.nodes import name_node
 from ..model.types import common_type, tensor_type
@@ -162,10 +161,7 @@ class _Loop:
     def _choose_work(self, turns: Turns, turn: _AnyTurn) -> Work:
         """Return the choice between the work of the body and none: the loop may stop early, or not run."""
         reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(self.visit.node))
-        runs = Body(turn.work, [*turn.carried, *turn.stacked])
-        # A loop that does not run returns the values for its first turn.
-        first = [after if begin is None else begin for begin, after in zip(self.begins, turn.carried, strict=True)]
-        return count_first(runs, Body(Work(), [*first, *turn.stacked]), self.walk.node, self.walk.path, reason)
+        return count_first(turn.work, Work(), self.walk.path, reason)
 
 
 def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:

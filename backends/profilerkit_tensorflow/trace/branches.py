@@ -16,7 +16,7 @@ from profilerkit.backend_kit.running_order import Body
 
 from .graph_access import body_named
 from .ownership import Owner
-from .values import Executed, Scope, Value, Work
+from .values import Scope, Value, Work
 from .walk import Walk
 
 __all__ = ["count_one", "walk_branches"]
@@ -35,8 +35,8 @@ def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
         inside.needed_outputs = used
         bodies.append(walk.walk_apart(inside))
     dearest = max(bodies, key=lambda body: (body.work.price, len(body.work.operators)))
-    others = [body for body in bodies if body is not dearest]
-    walk.work.add(count_one(dearest, others, _DEAREST, used, owner) if others else dearest.work)
+    others = [body.work for body in bodies if body is not dearest]
+    walk.work.add(count_one(dearest.work, others, _DEAREST) if others else dearest.work)
     walk.bind(operator, _agree_on_outputs(walk, bodies, dearest, used, owner), scope)
 
 
@@ -69,19 +69,7 @@ def _agree_on_outputs(
     return outputs
 
 
-def count_one(
-    counted: Body[Work, Value], others: Sequence[Body[Work, Value]], reason: str, used: set[int], owner: Owner
-) -> Work:
-    """Return the work of one of several bodies, and the differences of the others, like `graph_branches.count_one`.
-
-    Of the outputs of a body, the outputs at the indices ``used`` are read.
-    """
-    indices = sorted(used)
-    first, *rest = (Body(body.work, [body.outputs[index] for index in indices]) for body in (counted, *others))
-    return graph_branches.count_one(
-        first,
-        rest,
-        make_choices([body.work.as_branch() for body in (counted, *others)], reason),
-        reason,
-        lambda value, result: Executed.of_handing_on(value, result.describe(), owner),
-    )
+def count_one(counted: Work, others: Sequence[Work], reason: str) -> Work:
+    """Return the work of one of several bodies, and how the others differ, like `graph_branches.count_one`."""
+    choices = make_choices([work.as_branch() for work in (counted, *others)], reason)
+    return graph_branches.count_one(counted, others, choices, reason)

@@ -49,7 +49,7 @@ def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
     work.add_loop(in_turns)
     if loop.turns.exact is None:  # all its turns are counted, or there is none, as nothing is known
         reason = _MAY_NOT_RUN if loop.turns.most is None else _MAY_STOP
-        work = count_one(Body(work, results), [Body(Work(), loop.begins)], reason, loop.needed, loop.owner)
+        work = count_one(work, [Work()], reason)
     walk.work.add(work)
     outputs = [_hand_out(walk, loop, index, result) for index, result in enumerate(results)]
     walk.bind(operator, outputs, scope)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from profilerkit import CostFormulaError, ModelTrace
-from profilerkit.backend_kit.branch_memory import measure_memory
 from profilerkit.backend_kit.call_stack import note_unlisted
 from profilerkit.backend_kit.graph_traces import FOLLOWED, NO_BACKWARD_PASS
-from profilerkit.backend_kit.program_parts import list_all
 from profilerkit.trace.observed_runs import ObservedRun
 from profilerkit.trace.records import MemoryTimeline
 
@@ -33,12 +31,11 @@ def trace_of_program(program: Program) -> ModelTrace:
     arguments = list_arguments(program, walk.folding)
     call = ProgramCall(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
     work, executed = walk.work, walk.work.operators
-    memory = measure_memory(work.parts, call.list_live_bytes, call.input_bytes)
     inputs = [argument.value.number for argument in arguments if argument.bytes and not argument.is_captured]
-    shown = select_shown(executed, memory.live_bytes, inputs)
+    shown = select_shown(executed, work.measure_live_bytes(call.list_live_bytes), inputs)
     layers = record_program_layers(program)
     held_bytes = layers.weight_bytes + call.capture_bytes + count_constant_bytes(executed)
-    unsized = find_unsized_tensors(list_all(work.parts), call.tensors)
+    unsized = find_unsized_tensors(executed, call.tensors)
     return ModelTrace(
         layers=layers.records,
         operators=shown.operators,
@@ -50,7 +47,7 @@ def trace_of_program(program: Program) -> ModelTrace:
         program=program,
         choices=tuple(work.choices),
         operator_macs=count_operator_macs(executed),
-        peak_spread=memory.peak_spread,
+        peak_spread=work.peak_spread,
     )
 
 
