@@ -22,19 +22,7 @@ _LONGEST = 1_000
 
 def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
     """Return the modules that a function leads to, each once: through wrappers, arguments and its closure."""
-    modules: dict[int, Any] = {}
-    seen: dict[int, Any] = {}
-    waiting = [function]
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if is_module(value):
-            modules[id(value)] = value
-        else:
-            waiting += reversed(_take_apart(value).values)
-    return list(modules.values())
+    return [value for value, _ in _search(function, is_module).values() if is_module(value)]
 
 
 def replace_module(function: Any, module: Any, copy: Any) -> Any:
@@ -42,28 +30,65 @@ def replace_module(function: Any, module: Any, copy: Any) -> Any:
 
     Functions that do not lead to the module are returned as they are. No function is changed.
     """
-    if copy is module:
-        return function
-    return _Replacement(module, copy).replace(function)
+    return function if copy is module else _Replacement(function, module, copy).replace(function)
+
+
+def _search(function: Any, is_module: Callable[[Any], bool]) -> dict[int, tuple[Any, _Parts]]:
+    """Return all values that a function leads to, each taken apart unless it is a module, by their ids."""
+    found: dict[int, tuple[Any, _Parts]] = {}
+    waiting = [function]
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in found:
+            parts = _Parts((), lambda _: None) if is_module(value) else _take_apart(value)
+            found[id(value)] = value, parts
+            waiting += reversed(parts.values)
+    return found
 
 
 class _Replacement:
-    """Puts a copy in the place of a module in functions; each value is rebuilt once."""
+    """Puts a copy in the place of a module in functions; each value that leads to the module is rebuilt once."""
 
-    def __init__(self, module: Any, copy: Any) -> None:
+    def __init__(self, function: Any, module: Any, copy: Any) -> None:
+        self._found = _search(function, lambda value: value is module)
+        self._leading = _find_leading(self._found, module)
         self._made: dict[int, Any] = {id(module): copy}
-        self._kept: list[Any] = [module]  # while a value is alive, its id is no other one's
 
     def replace(self, value: Any) -> Any:
         """Return a value in which a copy stands in the place of the module; itself if the module is not in it."""
-        if id(value) not in self._made:
-            self._kept.append(value)
-            self._made[id(value)] = value  # a function that leads to itself keeps to the original there
-            parts = _take_apart(value)
-            changed = list(map(self.replace, parts.values))
-            if any(new is not old for new, old in zip(changed, parts.values, strict=True)):
-                self._made[id(value)] = parts.rebuild(changed)
-        return self._made[id(value)]
+        key = id(value)
+        if key not in self._leading:
+            return value
+        if key not in self._made:
+            _, parts = self._found[key]
+            # A function that calls itself, perhaps through others, calls there what is made of it in the end.
+            self._made[key] = _wrap(value, lambda: self._made[key]) if callable(value) else value
+            self._made[key] = parts.rebuild(list(map(self.replace, parts.values)))
+        return self._made[key]
+
+
+def _find_leading(found: Mapping[int, tuple[Any, _Parts]], module: Any) -> set[int]:
+    """Return the ids of the values that lead to a module, its own among them."""
+    leading: set[int] = set()
+    further = {id(module)}
+    while further:
+        leading |= further
+        further = {
+            key
+            for key, (_, parts) in found.items()
+            if key not in leading and any(id(part) in leading for part in parts.values)
+        }
+    return leading
+
+
+def _wrap(function: Any, find: Callable[[], Any]) -> Callable[..., Any]:
+    """Return a function that calls the function that is found when it is called."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return find()(*args, **kwargs)
+
+    return call
 
 
 # Taking a value apart -------------------------------------------------------------------------------------------------

@@ -57,6 +57,14 @@ def with_a_global_module(x: Any) -> Any:
     return NETWORK(x)
 
 
+def halve(x: Any) -> Any:
+    return jnp.concatenate([run_halves(half) for half in jnp.split(x, 2)])
+
+
+def run_halves(x: Any) -> Any:
+    return NETWORK(x) if len(x) == 1 else halve(x)
+
+
 def count_all(model: Any, x: Any) -> tuple[int, int, int, ModelTrace]:
     """Return parameters, multiply-accumulates of a pass and of a training step, and the trace."""
     backend = JaxBackend()
@@ -125,6 +133,17 @@ def test_a_module_of_nnx_inside_of_functions(wrap: Callable[[Any], Any]) -> None
     assert step >= 2 * (ONE + BACKWARD)
     assert {"first", "second"} <= {layer.path for layer in trace.layers}
     assert not isinstance(NETWORK.first.kernel[...], jax.core.Tracer)
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, jax.jit])
+def test_a_function_that_calls_itself_runs_with_the_copy_in_all_calls(wrap: Callable[[Any], Any]) -> None:
+    """Two samples, each in a call of its own; through another function, and through the compiled function itself."""
+    net = NETWORK
+    compiled = wrap(lambda x: net(x) if len(x) == 1 else jnp.concatenate([compiled(x[:1]), compiled(x[1:])]))
+    for function in (run_halves, compiled):
+        *counts, trace = count_all(function, BATCH)
+        assert counts == [PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD)]
+        assert {layer.path: layer.call_count for layer in trace.layers} == {"": 1, "first": 2, "second": 2}
 
 
 def test_what_a_checkpoint_computes_again_is_counted_again() -> None:
