@@ -109,6 +109,17 @@ class ShareWalk(Walk):
         """Return the device's share of an array of the equation that the walk is in."""
         return self._make_share(aval, self._find_share(tuple(getattr(aval, "shape", ()))), **facts)
 
+    def make_results(self, equation: Any) -> list[Value]:
+        """Return the device's shares of the outputs of an equation; a ``shard_map`` has a spec for each of its own."""
+        if equation.primitive.name != "shard_map":
+            return super().make_results(equation)
+        params = parameters(equation)
+        shardings = [NamedSharding(params["mesh"], spec) for spec in params["out_specs"]]
+        return [
+            self._make_share(variable.aval, sharding.shard_shape(_read_shape(variable)))
+            for variable, sharding in zip(equation.outvars, shardings, strict=True)
+        ]
+
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
         """Return the slice that a turn of a loop gets: it is divided as the stacked value is."""
         return self._make_share(aval, tuple(stacked.shape[1:]), constant=stacked.constant, scalar=stacked.scalar)
@@ -212,15 +223,11 @@ def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> 
 def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:
     """Return the shapes of a device's shares by the shapes of the whole arrays, as far as an equation tells them.
 
-    The inputs of an equation tell them. A ``shard_map`` has specs for its outputs, and its jaxpr takes shares. A shape
-    is left out if arrays of this shape are divided differently.
+    The inputs of an equation tell them; the jaxpr of a ``shard_map`` takes shares. A shape is left out if arrays of
+    this shape are divided differently.
     """
     if equation.primitive.name == "shard_map":
-        params = parameters(equation)
-        taken = map(_read_shape, open_jaxpr(params["jaxpr"]).invars)
-        returned = zip(map(_read_shape, equation.outvars), params["out_specs"], strict=True)
-        pairs = {(share, share) for share in taken}
-        pairs |= {(whole, NamedSharding(params["mesh"], spec).shard_shape(whole)) for whole, spec in returned}
+        pairs = {(share, share) for share in map(_read_shape, open_jaxpr(parameters(equation)["jaxpr"]).invars)}
     else:
         pairs = {(_read_shape(atom), tuple(value.shape)) for atom, value in zip(equation.invars, inputs, strict=True)}
     wholes = Counter(whole for whole, _ in pairs)

@@ -109,7 +109,7 @@ def _walk_shard_map(walk: Walk, equation: Any, inputs: Sequence[Value], context:
     sources = {share.number: value.number for share, value in zip(shares, inputs, strict=True)}
     walk.note("shard_map", inputs, shares, context, sources=sources)
     returned = walk.enter(jaxpr, shares, replace(context, axis_sizes=sizes))
-    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
+    outputs = walk.make_results(equation)
     walk.note("shard_map", returned, outputs, context)
     walk.notes.setdefault(
         f"inside shard_map the work is that of one of {Shape(mesh.axis_sizes).numel} devices: its share, not the sum"
@@ -150,7 +150,7 @@ def _walk_elements(walk: Walk, equation: Any, inputs: Sequence[Value], context: 
             walk.walk_equations(inner, [*walk.make_constants(inner, stored), *scalars], turns)
     # The numbers inside have no buffers: only the work of the function is kept, and its choices.
     walk.work.choices += work.choices
-    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
+    outputs = walk.make_results(equation)
     cost = Cost(sum(op.macs for op in work.operators), sum(op.flops for op in work.operators))
     missing = ", ".join(work.count_missing())
     walk.note(equation.primitive.name, inputs, outputs, context, cost, missing=missing)

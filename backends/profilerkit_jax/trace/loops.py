@@ -119,7 +119,7 @@ def walk_while(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     work.add(body.work if turns is not None else count_one(body.work, [Work()], _MAY_NOT_RUN))
     walk.work.add_loop(work)
     missing = "while: a loop of an unknown number of turns, counted once" if turns is None else ""
-    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
+    outputs = walk.make_results(equation)
     sources = {out.number: value.number for out, value in zip(outputs, body.outputs, strict=True)}
     walk.note("while", body.outputs, outputs, context, missing=missing, sources=sources)
     return outputs

@@ -64,6 +64,10 @@ class Walk:
         """Return a new value."""
         return Value.of(next(self.value_ids), aval, **facts)
 
+    def make_results(self, equation: Any) -> list[Value]:
+        """Return new values for the outputs of an equation."""
+        return [self.make_value(variable.aval) for variable in equation.outvars]
+
     def make_constant(self, aval: Any, value: Any) -> Value:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
@@ -153,7 +157,7 @@ class Walk:
 
     def note_uncounted(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Note an equation of which nothing is known, and return new values for its outputs."""
-        outputs = [self.make_value(variable.aval) for variable in equation.outvars]
+        outputs = self.make_results(equation)
         self.note(equation.primitive.name, inputs, outputs, context, missing=describe_missing(equation))
         return outputs
 
@@ -194,7 +198,7 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
         if name not in PASSING:
             walk.folded += 1
         return [walk.make_value(equation.outvars[0].aval, constant=True, scalar=number)]
-    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
+    outputs = walk.make_results(equation)
     if outputs and inputs:
         note_facts(equation, inputs, outputs[0], context)
     sources: dict[int, int] = {}

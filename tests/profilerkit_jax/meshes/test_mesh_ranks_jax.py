@@ -254,6 +254,23 @@ def test_inputs_tell_the_share_of_a_result_if_they_agree_and_xla_does_not_tell_i
     assert walk.work.operators[-1].flops == np.prod(share or (8, 8))
 
 
+def test_results_of_a_shard_map_of_one_shape_are_divided_by_the_spec_of_each() -> None:
+    mesh = jax.sharding.AbstractMesh((4,), ("x",))
+    specs = (P("x"), P(None, "x"), P())
+    shared = jax.shard_map(
+        lambda x: (x, x.reshape(8, 2), jax.numpy.tile(x, (4, 1))),
+        mesh=mesh,
+        in_specs=P("x"),
+        out_specs=specs,
+        check_vma=False,
+    )
+    whole, share = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((8, 8), (2, 8)))
+    [equation] = jax.make_jaxpr(shared)(whole).jaxpr.eqns
+    walk = make_walk({}, {})
+    results = walk.walk_equation(equation, [walk.make_input(whole, share)], Context())
+    assert [tuple(value.shape) for value in results] == [(2, 8), (8, 2), (8, 8)]
+
+
 def repeat_by_scan(turns: int, function: Any, x: Any) -> Any:
     return jax.lax.scan(lambda carried, _: (function(carried), None), x, length=turns)[0]
 
