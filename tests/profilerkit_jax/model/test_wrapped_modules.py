@@ -139,7 +139,7 @@ def test_a_module_of_nnx_inside_of_functions(wrap: Callable[[Any], Any]) -> None
 def test_a_function_that_calls_itself_runs_with_the_copy_in_all_calls(wrap: Callable[[Any], Any]) -> None:
     """Two samples, each in a call of its own; through another function, and through the compiled function itself."""
     net = NETWORK
-    compiled = wrap(lambda x: net(x) if len(x) == 1 else jnp.concatenate([compiled(x[:1]), compiled(x[1:])]))
+    compiled: Any = wrap(lambda x: net(x) if len(x) == 1 else jnp.concatenate([compiled(x[:1]), compiled(x[1:])]))
     for function in (run_halves, compiled):
         *counts, trace = count_all(function, BATCH)
         assert counts == [PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD)]
