@@ -35,23 +35,23 @@ def replace_module(function: Any, module: Any, copy: Any) -> Any:
 
 def _search(function: Any, is_module: Callable[[Any], bool]) -> dict[int, tuple[Any, _Parts]]:
     """Return all values that a function leads to, each taken apart unless it is a module, by their ids."""
-    found: dict[int, tuple[Any, _Parts]] = {}
+    values: dict[int, tuple[Any, _Parts]] = {}
     waiting = [function]
     while waiting:
         value = waiting.pop()
-        if id(value) not in found:
+        if id(value) not in values:
             parts = _Parts((), lambda _: None) if is_module(value) else _take_apart(value)
-            found[id(value)] = value, parts
+            values[id(value)] = value, parts
             waiting += reversed(parts.values)
-    return found
+    return values
 
 
 class _Replacement:
     """Puts a copy in the place of a module in functions; each value that leads to the module is rebuilt once."""
 
     def __init__(self, function: Any, module: Any, copy: Any) -> None:
-        self._found = _search(function, lambda value: value is module)
-        self._leading = _find_leading(self._found, module)
+        self._values = _search(function, lambda value: value is module)
+        self._leading = _find_leading(self._values, module)
         self._made: dict[int, Any] = {id(module): copy}
 
     def replace(self, value: Any) -> Any:
@@ -60,14 +60,14 @@ class _Replacement:
         if key not in self._leading:
             return value
         if key not in self._made:
-            _, parts = self._found[key]
+            _, parts = self._values[key]
             # A function that calls itself, perhaps through others, calls there what is made of it in the end.
             self._made[key] = _wrap(value, lambda: self._made[key]) if callable(value) else value
             self._made[key] = parts.rebuild(list(map(self.replace, parts.values)))
         return self._made[key]
 
 
-def _find_leading(found: Mapping[int, tuple[Any, _Parts]], module: Any) -> set[int]:
+def _find_leading(values: Mapping[int, tuple[Any, _Parts]], module: Any) -> set[int]:
     """Return the ids of the values that lead to a module, its own among them."""
     leading: set[int] = set()
     further = {id(module)}
@@ -75,7 +75,7 @@ def _find_leading(found: Mapping[int, tuple[Any, _Parts]], module: Any) -> set[i
         leading |= further
         further = {
             key
-            for key, (_, parts) in found.items()
+            for key, (_, parts) in values.items()
             if key not in leading and any(id(part) in leading for part in parts.values)
         }
     return leading
