@@ -27,7 +27,7 @@ def load_from_timm(spec: str) -> LoadedModel:
     """Return the model that timm builds under a name, without weights, and the shape of image that it was made for."""
     timm = library_for("timm", "timm")
     name = spec.partition(":")[2]
-    _require_known(spec, name, timm.list_models())
+    _require_known(spec, name.partition(".")[0], timm.list_models())  # behind a dot stands the tag of weights
     with same_weights_each_time():
         model = timm.create_model(name, pretrained=False)
     facts = getattr(model, "pretrained_cfg", None) or {}

@@ -106,6 +106,7 @@ def test_timm_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", timm)
     loaded = load_model("timm:resnet50")
     assert (asked, loaded.input_shape, loaded.name) == ([("resnet50", False)], (3, 288, 288), "resnet50")
+    assert load_model("timm:resnet50.a1_in1k").name == asked[-1][0] == "resnet50.a1_in1k"
     with pytest.raises(InputError, match="there is no model 'resnet5'; the nearest are: resnet50, vit_base"):
         load_model("timm:resnet5")
 
