@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import shutil
 import time
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from profilerkit.count_text import format_count
 from profilerkit.foreign_text import on_terminal
-from profilerkit.process.progress import is_terminal
 
 from ..estimating import format_duration
 from ..rows import Row, RowStatus
@@ -16,90 +16,76 @@ from ..running import Watch
 from ..summary import shorten
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from ..cases import Case
 
 __all__ = ["ShownProgress"]
 
 #: How much of a reason stands in a line.
 _REASON = 160
+#: The characters of the bar.
+_BAR = 30
+#: Goes to the start of the terminal's line, and erases the line. Nothing else of a terminal is changed: a signal that
+#: ends the process leaves nothing to restore.
+_ERASE = "\r\x1b[2K"
 
 
 class ShownProgress(Watch):
     """Shows the progress of an audit on a stream.
 
     A terminal has one line, which is drawn anew between two events, never by a thread; failures are printed above it.
-    A pipe or a log has a line for each row.
-
-    It is a context around the run: when the block ends, for whatever reason, the line is gone, and the terminal and the
-    streams of the process are as they were.
+    A pipe or a log has a line for each row. It is a context around the run: when the block ends, the line is gone.
     """
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
+        self.has_line: bool = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.total: int = 0
         self.reused: int = 0
         self.done: int = 0
         self.failed: int = 0
         self.running: set[str] = set()
         self.began_at: float = 0.0
-        #: The progress line of a terminal, and its bar; None in a pipe.
-        self.display: Progress | None = None
-        self.bar: Any = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.display is not None:
-            self.display.stop()
+        if self.has_line:
+            self._write(_ERASE)
 
     def begin(self, cases: int, reused: int) -> None:
-        """Start the line of a terminal; in a pipe write how much there is to do."""
+        """Draw the line; in a pipe write how much there is to do."""
         self.total, self.reused, self.began_at = cases, reused, time.monotonic()
-        if not self.stream.isatty():
-            self._write(f"{format_count(cases, 'case')}, {reused} of them in the store already")
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        columns = (BarColumn(30), TextColumn("{task.description}"))
-        self.display = Progress(
-            *columns,
-            console=Console(file=self.stream),
-            transient=True,
-            auto_refresh=False,
-            redirect_stdout=is_terminal(sys.stdout),  # what a model prints to a file stays there
-        )
-        self.bar = self.display.add_task("", total=cases)
-        self.display.start()
-        self._draw(self.display)
+        if self.has_line:
+            self._draw()
+        else:
+            self._write(f"{format_count(cases, 'case')}, {reused} of them in the store already\n")
 
     def start(self, case: Case) -> None:
         """Draw the line with one more running case."""
         self.running.add(case.key)
-        if self.display is not None:
-            self._draw(self.display)
+        if self.has_line:
+            self._draw()
 
     def end(self, case: Case, row: Row) -> None:
         """Draw the line with one more finished case; in a pipe write the row's line."""
         self.running.discard(case.key)
         self.done += 1
-        self.failed += row.status is RowStatus.FAILED
-        if self.display is None:
-            self._write(self._describe_row(row))
+        has_failed = row.status is RowStatus.FAILED
+        self.failed += has_failed
+        if not self.has_line:
+            self._write(f"{on_terminal(self._describe_row(row))}\n")
             return
-        if row.status is RowStatus.FAILED:
-            line = on_terminal(f"failed {row.spec}: {shorten(row.reason, _REASON)}")
-            self.display.console.print(line, markup=False, highlight=False)
-        self._draw(self.display)
+        if has_failed:
+            self._write(f"{_ERASE}{on_terminal(f'failed {row.spec}: {shorten(row.reason, _REASON)}')}\n")
+        self._draw()
 
-    def _draw(self, display: Progress) -> None:
+    def _draw(self) -> None:
         done = self.reused + self.done
-        text = f"{len(self.running)} running, {done}/{self.total} done, {self.failed} failed{self._describe_rest()}"
-        display.update(self.bar, completed=done, description=text)
-        display.refresh()
+        bar = ("#" * (_BAR * done // max(self.total, 1))).ljust(_BAR, "-")
+        counts = f"{len(self.running)} running, {done}/{self.total} done, {self.failed} failed{self._describe_rest()}"
+        room = shutil.get_terminal_size().columns - 1  # a line that goes on in the next one could not be erased
+        self._write(f"{_ERASE}{f'{bar} {counts}'[:room]}")
 
     def _describe_row(self, row: Row) -> str:
         settings = "".join(f" {name}={value}" for name, value in row.settings.items())
@@ -114,6 +100,6 @@ class ShownProgress(Watch):
         pace = (time.monotonic() - self.began_at) / self.done
         return f", {format_duration(pace * (self.total - self.reused - self.done))} left"
 
-    def _write(self, line: str) -> None:
-        self.stream.write(f"{on_terminal(line)}\n")
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
         self.stream.flush()

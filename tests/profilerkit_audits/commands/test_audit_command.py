@@ -242,7 +242,10 @@ class IdleEngine(Engine):
 def test_a_terminal_is_as_it_was_however_an_audit_ends(
     ending: BaseException | None, code: int, zoo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cursor that was hidden (``ESC [ ? 25 l``) is shown again (``h``), and the streams are the process's own."""
+    """The line is erased (``ESC [ 2 K``), the streams are the process's own, and the cursor was never hidden.
+
+    A signal that ends the process at any moment, such as SIGTERM, leaves the cursor as it is.
+    """
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(IdleEngine, "ending", ending)
     monkeypatch.setattr("profilerkit_audits.running.find_engine", lambda name: IdleEngine)
@@ -251,4 +254,5 @@ def test_a_terminal_is_as_it_was_however_an_audit_ends(
     monkeypatch.setattr(sys, "stdout", output)
     assert run("audit", zoo) == code
     assert (sys.stdout, sys.stderr) == (output, terminal)
-    assert re.findall(r"\x1b\[\?25[hl]", terminal.getvalue()) == ["\x1b[?25l", "\x1b[?25h"]
+    assert set(re.findall(r"\x1b\[[^A-Za-z]*[A-Za-z]", terminal.getvalue())) == {"\x1b[2K"}
+    assert "running" not in terminal.getvalue().rpartition("\x1b[2K")[2]
