@@ -34,7 +34,7 @@ _FAMILIES = {
     ),
     "movement": compile_words(
         r"clone|contiguous|copy|cat|concat(enate)?|[a-z]*stack|pad(ded)?|reshape|repeat|roll|flip(lr|ud)?|fill|zeros|ones"
-        r"|full|arange|transpose|expand"
+        r"|full|arange|transpose|expand|slice|split"
     ),
 }
 _GRADIENT = compile_words(r"backward|(?<!no_)grad|gradient")

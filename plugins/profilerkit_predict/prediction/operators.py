@@ -11,10 +11,11 @@ from profilerkit.trace.records import OpRecord
 from .families import find_family
 from .operator_names import plain_name
 
-#: Operators that move no byte: views, and tensors without values.
+#: Operators that move no byte: a tensor of another shape, the tensor itself, and tensors without values. Traces have no
+#: other views of torch; what other frameworks split, slice and expand they copy.
 _FREE = re.compile(
-    r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
-    r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|expanddims|lift_fresh|scalar_tensor"
+    r"_unsafe_view|view|t|(un)?squeeze|expanddims|detach|alias|identity|empty(_like|_strided)?|new_empty|lift_fresh"
+    r"|scalar_tensor"
 )
 
 

@@ -248,7 +248,7 @@ def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: s
         *((f"{name}Grad", "activation gradient") for name in ("Elu", "Softplus", "Rsqrt")),
         *((f"{name}Grad", "element-wise") for name in ("Tanh", "Sigmoid", "Relu")),
         ("aten._no_grad_embedding_renorm_.default", "normalization"),
-        ("Expand", "movement"),
+        *((name, "movement") for name in ("Expand", "Split", "SplitV", "StridedSlice", "slice")),
         ("AssignVariableOp", "element-wise"),
         ("ReluN1To1", "element-wise"),
         ("HardSwish", "element-wise"),
@@ -281,7 +281,8 @@ def test_sizes_of_products() -> None:
 def test_views_move_nothing_and_tables_their_rows() -> None:
     assert is_free(operator("aten._unsafe_view.default", (4,)))
     assert is_free(operator("ExpandDims", (4,)))
-    assert not is_free(operator("aten.reshape.default", (4,)))
+    copies = ("aten.reshape.default", "Expand", "Slice", "Split", "split", "slice")  # of torch, ONNX, TensorFlow, JAX
+    assert not any(is_free(operator(name, (4,))) for name in copies)
     assert count_moved_bytes(operator("aten.embedding.default", (4,), read=10_000, written=16)) == 32
 
 
