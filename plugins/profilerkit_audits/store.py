@@ -24,9 +24,10 @@ from sqlalchemy import Connection, Engine, Select, create_engine, func, select
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from profilerkit.error_text import error_line
-from profilerkit.errors import StoreError
+from profilerkit.errors import ReportFileError, StoreError
+from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report
-from profilerkit.results.saving import parse, to_dict
+from profilerkit.results.saving import parse, require_sealed, to_dict
 
 from . import database
 from .commits import find_commit
@@ -216,28 +217,35 @@ class Store:
             last = lines[-1].id
 
     def report(self, row: Row) -> Report | None:
-        """Return the report of a row, with its checksum checked; None if the row has no report."""
-        content = self.report_json(row)
-        if content is None:
-            return None
-        report = parse(content, f"the report of row {row.id}")
-        if not isinstance(report, Report):
+        """Return the report of a row, with its checksum checked; None if the row has no report.
+
+        Raises `StoreError` for a report that is damaged, or not in the store.
+        """
+        report = self._read_report(row, parse)
+        if isinstance(report, Comparison):
             raise StoreError(f"the report of row {row.id} holds a comparison")
         return report
 
     def report_json(self, row: Row) -> bytes | None:
-        """Return the report of a row as JSON, which `Report.load` reads from a file; None if the row has no report."""
+        """Return the same as JSON, which `Report.load` reads from a file."""
+        return self._read_report(row, _keep_sealed)
+
+    def _read_report(self, row: Row, read: Callable[[bytes, str], _Content]) -> _Content | None:
+        """Return what ``read`` makes of the bytes of a report, whose name in errors it gets too."""
         if not row.checksum:
             return None
         query = select(database.reports.c.content).where(database.reports.c.checksum == row.checksum)
         with self._transact() as connection:
             content = connection.execute(query).scalar()
+        name = f"the report of row {row.id}"
         if content is None:
-            raise StoreError(f"the report of row {row.id} is not in the store")
+            raise StoreError(f"{name} is not in the store")
         try:
-            return zlib.decompress(content)
+            return read(zlib.decompress(content), name)
         except zlib.error as error:
-            raise StoreError(f"the report of row {row.id} is damaged: {error}") from error
+            raise StoreError(f"{name} is damaged: {error}") from error
+        except ReportFileError as error:
+            raise StoreError(str(error)) from error
 
     def runs(self) -> list[Run]:
         """Return all runs, the oldest first."""
@@ -282,6 +290,11 @@ def _insert_row(connection: Connection, row: Row) -> Row:
         number = database.insert_new(connection, database.rows, **columns, content=text)
         if number is not None:
             return replace(stored, id=number)
+
+
+def _keep_sealed(content: bytes, name: str) -> bytes:
+    require_sealed(content, name)
+    return content
 
 
 def _read_row(line: Any) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace as with_facts
@@ -18,7 +19,9 @@ from profilerkit import Completeness, Report, StoreError, profile
 from profilerkit.isolation import processes
 from profilerkit.process.environment import machine
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
+from profilerkit_audits.dashboard import write
 from profilerkit_audits.database import hide_password, parse_url
+from profilerkit_audits.exporting import export
 from profilerkit_audits.machines import digest_machine, read_machine, read_stated_machine
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -140,6 +143,22 @@ def test_every_column_of_json_that_was_damaged_is_an_error_of_the_store(store: S
     reads = {"row 1": lambda: list(store.rows()), f"run {run}": store.runs, "machine m": store.machines}
     for name, read in reads.items():
         with pytest.raises(StoreError, match=f"^{name} of the store is damaged: .*{words}"):
+            read()
+
+
+@pytest.mark.parametrize("content", [b"no zlib", *map(zlib.compress, [b"{bad", b"[1]", b"\xff", b"[" * 100_000])])
+def test_a_report_that_was_damaged_is_an_error_of_the_store(store: Store, content: bytes, tmp_path: Path) -> None:
+    run = begun(store)
+    added = store.add(row(run), report())
+    with store._transact(writes=True) as connection:
+        connection.exec_driver_sql("UPDATE reports SET content = ?", (content,))
+    for read in (
+        lambda: store.report(added),
+        lambda: store.report_json(added),
+        lambda: export(store, tmp_path / "rows.jsonl"),
+        lambda: write(store, tmp_path / "audit.html"),
+    ):
+        with pytest.raises(StoreError, match="^the report of row 1 is "):
             read()
 
 
