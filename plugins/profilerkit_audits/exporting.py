@@ -1,4 +1,4 @@
-"""Rows of a store in files: Parquet, JSON lines and CSV, each of which is read back unchanged.
+"""Rows of a store in files: Parquet and JSON lines, which are read back unchanged, and CSV for spreadsheets.
 
 A line has the row (`Row` as JSON) and the saved report, and beside them, for other programs, the main fields of the row
 and a column for the number of each metric (``value.macs``). ``number`` and ``of`` count the lines. ``digest`` covers
@@ -7,22 +7,18 @@ the columns that are read back: a file that was changed or cut off is an error w
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from io import StringIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from profilerkit.errors import ArgumentError, ReportFileError
-from profilerkit.foreign_text import on_terminal
 from profilerkit.process.files import write_bytes, write_text
-from profilerkit.render.csv import is_formula
+from profilerkit.render.csv import write_csv
 from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, reseal
 
@@ -31,7 +27,7 @@ from .lookup import find_run
 from .rows import Row, decode
 from .store import Store
 
-__all__ = ["FORMS", "Form", "Line", "export", "read_export"]
+__all__ = ["export", "read_export"]
 
 
 def export(store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False) -> int:
@@ -42,20 +38,21 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
     checksum. Raises `ArgumentError` for another suffix, a missing package or a run that the store has not, `OSError` if
     the file cannot be written.
     """
-    form = _require_form(path)
+    write = _choose(_WRITERS, Path(path), "to write")
     rows = list(store.rows(run=None if run is None else find_run(store, run).run))
     lines = [_make_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
-    form.write(Path(path), lines)
+    write(Path(path), lines)
     return len(lines)
 
 
 def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]]:
     """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for a changed file."""
-    file, form = Path(path), _require_form(path)
+    file = Path(path)
+    read = _choose(_READERS, file, "that is read back")
     if not file.stat().st_size:  # an export without rows has a line or a header
         raise ReportFileError(f"{file} is empty: was it cut off?")
     count = total = 0
-    for count, line in enumerate(form.read(file), start=1):
+    for count, line in enumerate(read(file), start=1):
         core = _require_whole(line, count, file)
         total = core.of
         parsed = parse(core.report.encode(), f"the report in line {count} of {file}") if core.report else None
@@ -65,15 +62,6 @@ def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]
             raise ReportFileError(f"{file}: row {count} is of another version of profilerkit: {error}") from error
     if count != total:
         raise ReportFileError(f"{file} has {count} rows of {total}: it was cut off")
-
-
-def _require_form(path: str | PathLike[str]) -> Form:
-    """Return the form that the suffix of a file stands for; raises `ArgumentError` for another suffix."""
-    form = FORMS.get(Path(path).suffix.lower())
-    if form is None:
-        name = Path(path).name
-        raise ArgumentError(f"{name!r}: the suffix names no export format; use one of {', '.join(FORMS)}")
-    return form
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------
@@ -97,6 +85,10 @@ class _Core(NamedTuple):
     def compute_digest(self) -> str:
         """Return the digest of these columns, which is the last column of the line."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()
+
+
+#: The columns of a line that is read back.
+_READ_BACK = (*_Core._fields, "digest")
 
 
 def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -> Line:
@@ -124,7 +116,7 @@ def _require_whole(line: Line, number: int, file: Path) -> _Core:
 
     ``number`` counts the lines of the file from 1.
     """
-    missing = [name for name in (*_Core._fields, "digest") if name not in line]
+    missing = [name for name in _READ_BACK if name not in line]
     if missing:
         raise ReportFileError(f"{file} is no export of profilerkit: line {number} has no {', '.join(missing)}")
     core = _Core(*(line[name] for name in _Core._fields))
@@ -175,53 +167,11 @@ def _read_jsonl(file: Path) -> Iterator[Line]:
 
 # CSV ------------------------------------------------------------------------------------------------------------------
 
-#: The longest cell that is read. A report is longer than the usual limit; a C long may have 32 bits.
-_LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
-#: The most digits of a number of 64 bits; Python refuses to read a number of many thousands of digits.
-_MOST_DIGITS = 19
-
 
 def _write_csv(file: Path, lines: Sequence[Line]) -> None:
-    text = StringIO()
-    writer = csv.DictWriter(text, _list_columns(lines), lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows({column: _escape(value) for column, value in line.items()} for line in lines)
-    write_text(file, text.getvalue())
-
-
-def _read_csv(file: Path) -> Iterator[Line]:
-    """Yield the lines of a file, which is read whole, because the limit of a cell's length is set for the process."""
-    previous = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ReportFileError(f"{file} is no CSV in UTF-8: {error}; was it cut off?") from error
-    finally:
-        csv.field_size_limit(previous)
-    for cells in rows:
-        if None in cells or None in cells.values():  # a key of None: too many cells; a value of None: too few
-            raise ReportFileError(f"{file}: a row has another number of columns: was it cut off?")
-        yield {column: _parse_cell(column, text) for column, text in cells.items()}
-
-
-def _parse_cell(column: str, text: str) -> Any:
-    """Return the value of a cell as it was before `_escape`; whole numbers are part of the digest of a line.
-
-    A cell that `_escape` did not write gives some other text instead of an error here: its line then has another
-    digest, which is the error that is reported.
-    """
-    if text.startswith("'"):
-        text = text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")
-    is_number = text.isdecimal() and len(text) <= _MOST_DIGITS
-    return int(text) if is_number and column in _COUNTS else text
-
-
-def _escape(value: Any) -> Any:
-    """Return the cell of a value; a text that a terminal or a spreadsheet would execute gets an apostrophe in front."""
-    if not isinstance(value, str) or not (is_formula(value) or value.startswith("'") or on_terminal(value) != value):
-        return value
-    return f"'{value.encode('unicode_escape').decode('ascii')}"
+    """Write the columns for other programs alone: no spreadsheet has a cell that is as long as a report."""
+    columns = [column for column in _list_columns(lines) if column not in _READ_BACK]
+    write_text(file, write_csv(columns, lines))
 
 
 # Parquet --------------------------------------------------------------------------------------------------------------
@@ -264,22 +214,17 @@ def _import_arrow() -> tuple[Any, Any]:
 
 # By suffix ------------------------------------------------------------------------------------------------------------
 
-
-class Form(NamedTuple):
-    """A form of file.
-
-    Attributes:
-        write: Writes lines to a file; raises `OSError` if it cannot be written.
-        read: Yields the lines of a file; raises `ReportFileError` for a file that is not of this form.
-    """
-
-    write: Callable[[Path, Sequence[Line]], None]
-    read: Callable[[Path], Iterator[Line]]
+#: What writes lines to a file, by its suffix; raises `OSError` if it cannot be written.
+_WRITERS = {".parquet": _write_parquet, ".jsonl": _write_jsonl, ".csv": _write_csv}
+#: What yields the lines of a file; raises `ReportFileError` for a file that is not of this form.
+_READERS = {".parquet": _read_parquet, ".jsonl": _read_jsonl}
+_Function = TypeVar("_Function")
 
 
-#: The forms by the suffixes of files.
-FORMS = {
-    ".parquet": Form(_write_parquet, _read_parquet),
-    ".jsonl": Form(_write_jsonl, _read_jsonl),
-    ".csv": Form(_write_csv, _read_csv),
-}
+def _choose(functions: Mapping[str, _Function], file: Path, what: str) -> _Function:
+    """Return the function for the suffix of a file; raises `ArgumentError` for another suffix."""
+    function = functions.get(file.suffix.lower())
+    if function is None:
+        suffixes = ", ".join(functions)
+        raise ArgumentError(f"{file.name!r}: the suffix names no export format {what}; use one of {suffixes}")
+    return function

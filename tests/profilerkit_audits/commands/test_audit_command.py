@@ -97,9 +97,9 @@ def test_rows_as_json_and_the_summary(zoo: Path, capsys: pytest.CaptureFixture[s
     assert "are not compared: after a change, --rerun all" in capsys.readouterr().out
     assert run("audit", zoo, "--dry-run", "--rerun", "all") == 0
     assert "estimate: " in capsys.readouterr().out
-    assert run("export", zoo.with_suffix(".db"), "--output", zoo.with_name("rows.csv")) == 0
+    assert run("export", zoo.with_suffix(".db"), "--output", zoo.with_name("rows.jsonl")) == 0
     assert capsys.readouterr().out.startswith("2 rows in ")
-    assert {row["macs"] for row, _ in read_export(zoo.with_name("rows.csv"))} == {MACS[1], MACS[2]}
+    assert {row["macs"] for row, _ in read_export(zoo.with_name("rows.jsonl"))} == {MACS[1], MACS[2]}
 
 
 @pytest.mark.heavy
