@@ -54,6 +54,21 @@ def test_external_data_is_not_read(tmp_path: Path) -> None:
     assert (report["macs"], report["model_size"]) == (MLP.macs(1), 4 * MLP.params)
 
 
+def test_tensors_of_the_same_bytes_beside_the_model_are_one(tmp_path: Path) -> None:
+    """Two names for 3 x 3 floats at one place, as of tied weights."""
+    nodes = [helper.make_node("MatMul", [f"x{index}", f"w{index}"], [f"x{index + 1}"]) for index in range(2)]
+    weights = dict.fromkeys(("w0", "w1"), np.ones((3, 3), F))
+    model, path = make_model(nodes, {"x0": np.ones((2, 3), F)}, weights, outputs=["x2"]), tmp_path / "tied.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    model = onnx.load(path, load_external_data=False)
+    first, second = model.graph.initializer
+    del second.external_data[:]
+    second.external_data.extend(first.external_data)
+    onnx.save(model, path)
+    report = profile(path, metrics=["total_params", "model_size", "macs"])
+    assert (report["total_params"], report["model_size"], report["macs"]) == (9, 9 * 4, 2 * 2 * 3 * 3)
+
+
 @pytest.mark.parametrize("content", [b"", b"no model at all", b"\x08"], ids=["empty", "text", "cut short"])
 def test_a_file_that_is_no_model_is_said(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "broken.onnx"

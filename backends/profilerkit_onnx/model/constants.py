@@ -158,8 +158,12 @@ class _Search:
     def _add(
         self, location: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False
     ) -> tuple[Constant]:
-        """Return the constant at a location, and note it when it is first seen: a function may be called again."""
-        key = location, name
+        """Return the constant at a location, and note it when it is first seen: a function may be called again.
+
+        Tensors whose elements are the same bytes of another file are one constant, as tied weights are.
+        """
+        in_file = [(entry.key, entry.value) for entry in getattr(values, "external_data", ())]
+        key = (values.data_type, *values.dims, *sorted(in_file)) if in_file else (location, name)
         if key not in self.constants:
             tensor, size = values, 0
             if isinstance(values, SparseTensorProto):
