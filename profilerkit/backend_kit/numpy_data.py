@@ -52,7 +52,7 @@ def as_tensor(value: Any) -> Any:
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> np.ndarray[Any, Any]:
-    """Return normal values for floats and zeros for all else: valid for an embedding of any size."""
+    """Return normal values for floats, empty texts, and zeros for all else: valid for an embedding of any size."""
     shape, dtype = (batch_size, *spec.shape), _find_dtype(spec.dtype)
     if "float" in dtype.name:  # those of ml_dtypes too
         return np.random.default_rng(0).normal(size=shape).astype(dtype)
@@ -64,7 +64,7 @@ def _find_dtype(name: str) -> np.dtype[Any]:
     with suppress(ImportError):
         import ml_dtypes  # noqa: F401 - makes its dtypes known to numpy
     try:
-        return np.dtype(name)
+        return np.dtype(str if name == "string" else name)
     except TypeError as error:
         raise InputError(f"numpy has no dtype {name!r}; use a name such as 'float32' or 'int64'") from error
 

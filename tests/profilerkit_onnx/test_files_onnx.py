@@ -224,9 +224,9 @@ def test_a_name_of_ml_dtypes_that_is_no_dtype_is_said(name: str) -> None:
         random_tensor(TensorSpec((2,), name), 1)
 
 
-@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4", "bool", "i4,f4"])
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4", "bool", "string", "i4,f4"])
 def test_random_values_of_what_is_no_float_are_zeros(name: str) -> None:
-    """Zero is an index of any embedding, also where numpy has the dtype from ml_dtypes."""
+    """Zero is an index of any embedding, also where numpy has the dtype from ml_dtypes; texts are empty."""
     tensor = random_tensor(TensorSpec((400,), name), 2)
     assert tensor.tobytes() == bytes(tensor.nbytes)
 
