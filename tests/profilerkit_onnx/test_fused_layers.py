@@ -302,6 +302,16 @@ def test_a_graph_as_it_is_run_runs_itself() -> None:
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-5)
 
 
+def test_constants_that_the_runtime_has_computed_with_are_no_inputs_of_the_graph_as_run() -> None:
+    """An old file declares its constants as inputs too; the runtime adds two of them before any run."""
+    nodes = [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Mul", ["x", "c"], ["y"])]
+    constants = {name: np.full(3, 2, F) for name in "ab"}
+    model = make_model(nodes, {"x": np.ones(3, F), **constants}, constants, opset=8)
+    model.ir_version = 3
+    with BACKEND.run(optimize(model), ModelInputs(x=np.ones(3, F))) as run:
+        assert run().tolist() == [4, 4, 4]
+
+
 def test_an_unknown_level_is_said() -> None:
     with pytest.raises(ArgumentError, match="level='most': give one of 'all', 'extended', 'basic', 'none'"):
         optimize(build_mlp(), level="most")

@@ -16,6 +16,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 
 from ..loaders import open_model
+from ..model.declared_inputs import list_declared
 from ..model.layer_metadata import NodeLayers, write_layers
 from ..model.model_file import read_whole
 from ..model.scopes import find_scopes
@@ -62,6 +63,11 @@ def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> Model
         layers = NodeLayers(paths, [scopes.types[path] for path in paths])
         write_layers(node, layers, None if index is None else written.graph.node[index])
     graph = rewritten.graph.graph
+    # The runtime declares inputs with default values also where it has computed with these, and then without them.
+    lost = {value.name for value in list_declared(rewritten.graph)} - {value.name for value in list_declared(written)}
+    inputs = [value for value in graph.input if value.name not in lost]
+    del graph.input[:]
+    graph.input.extend(inputs)
     graph.name = written.graph.name
     del graph.metadata_props[:]
     graph.metadata_props.extend(written.graph.metadata_props)  # the exporter's facts about the weights
