@@ -79,12 +79,17 @@ def find_role(node: Any, uses: Sequence[Use], reads: Sequence[Use]) -> Role:
         return Role.PARAMETER  # maybe converted in another order, or a table whose rows are looked up
     if not is_float(dtype):
         return Role.PARAMETER if count > 1 and any(map(_is_factor, reads)) else otherwise
-    if count > 1 and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
+    if count > 1 and any(map(_is_kept, uses)) and all(map(_is_kept, reads)):  # a variance may be a weight elsewhere
         return Role.BUFFER
     if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
         return otherwise  # zeros, which stand for no biases
     is_matrix = len(node.get_output_shape(0)) > 1 and any(map(_is_factor, reads))
     return Role.PARAMETER if count > 1 or is_matrix or any(map(_is_single, reads)) else Role.NUMBER
+
+
+def _is_kept(use: Use) -> bool:
+    """Return whether a value is kept by the model, and no parameter, by its place."""
+    return use.position in _KEPT.get(use.kind, ())
 
 
 def _is_factor(use: Use) -> bool:

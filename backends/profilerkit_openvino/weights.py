@@ -84,7 +84,7 @@ class _Constant:
 
     Attributes:
         node: Its node.
-        uses: The uses of it, and of all values that are computed from constants alone and from it.
+        uses: The uses of it, and of all values that are computed from its elements before the model runs.
         reads: The uses of its own elements, converted or reshaped, by nodes that run.
         users: The names of the nodes that run among the users.
     """
@@ -106,6 +106,9 @@ def _find_constants(nodes: Sequence[Any]) -> list[_Constant]:
     for node in nodes:
         name, sources = node.get_name(), [value.get_node().get_name() for value in node.input_values()]
         is_constant[name] = is_made_of_constants(node, [is_constant[source] for source in sources])
+        origins[name], elements[name] = {}, None
+        if node.get_type_name() == "ShapeOf":
+            continue  # it reads no elements
         for position, source in enumerate(sources):
             for constant in origins[source]:
                 use = Use(node, position)
@@ -114,7 +117,6 @@ def _find_constants(nodes: Sequence[Any]) -> list[_Constant]:
                     constant.users.append(name)
                     if constant is elements[source]:
                         constant.reads.append(use)
-        origins[name], elements[name] = {}, None
         if node.get_type_name() == "Constant":
             constants.append(_Constant(node))
             origins[name], elements[name] = {constants[-1]: None}, constants[-1]

@@ -138,6 +138,23 @@ def test_a_weight_may_be_a_single_number(dtype: Any) -> None:
     assert (report["total_params"], report["model_size"]) == (5, 5 * np.dtype(dtype).itemsize)
 
 
+def test_a_weight_whose_shape_makes_the_first_state_is_still_a_weight() -> None:
+    """As the reader of ONNX makes zeros for a GRU without a state: weights of 15 x 4 and 15 x 5, biases of 20."""
+    given, recurrent = ops.parameter([2, 3, 4], np.float32), ops.constant(np.ones((1, 15, 5), np.float32))
+    units = ops.gather(ops.shape_of(recurrent), numbers(2), numbers(0))
+    state = ops.broadcast(np.float32(0), ops.concat([numbers(2, 1), units], 0))
+    weight, bias = (ops.constant(np.ones(shape, np.float32)) for shape in ((1, 15, 4), (1, 20)))
+    parts = ops.constant(np.array([3, 3], np.int32)), weight, recurrent, bias
+    made = ops.gru_sequence(given, state, *parts, 5, "forward", ["sigmoid", "tanh"], [], [], 0.0, True).output(0)
+    assert profile(model(made, given), metrics=COUNTS)["total_params"] == 60 + 75 + 20
+
+
+def test_a_scale_of_a_batch_norm_that_stands_for_its_variance_too_is_a_parameter() -> None:
+    given, scale, shift = ops.parameter([2, 4], np.float32), *(ops.constant(np.full(4, n, np.float32)) for n in (1, 2))
+    made = ops.batch_norm_inference(given, scale, shift, shift, scale, 1e-5)
+    assert profile(model(made, given), metrics=COUNTS)["total_params"] == 2 * 4
+
+
 def test_a_quantized_table_may_be_converted_after_its_rows_are_looked_up() -> None:
     """As onnxruntime quantizes embeddings: 9 rows of 4 bytes, and a scale of four bytes."""
     given = ops.parameter([2, 3], np.int64)
