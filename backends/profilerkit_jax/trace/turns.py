@@ -8,6 +8,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from ..compat import NeededPart, find_needed_part, make_function, parameters
 from .values import Value
@@ -131,12 +132,23 @@ def _find_needs(loop: WhileLoop) -> _Needs | None:
 
 
 def _run(goes_on: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: list[Any]) -> int | None:
-    """Return how many turns a loop makes; None if it cannot be run, or does not end."""
+    """Return how many turns a loop makes; None if it cannot be run, or does not end.
+
+    The condition of a loop that ``jax.vmap`` maps has an element for each sample: the loop goes on while any is true,
+    and the carried values of the other samples stay.
+    """
+
+    def repeat(state: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
+        turns, carried = state
+        is_on = goes_on(carried)
+        return turns + 1, [
+            jnp.where(is_on.reshape(is_on.shape + (1,) * (before.ndim - is_on.ndim)), after, before)
+            for before, after in zip(carried, take_turn(carried), strict=True)
+        ]
+
     try:
         [turns, _] = jax.lax.while_loop(
-            lambda state: goes_on(state[1]) & (state[0] < _MOST_TURNS),
-            lambda state: (state[0] + 1, take_turn(state[1])),
-            (0, start),
+            lambda state: jnp.any(goes_on(state[1])) & (state[0] < _MOST_TURNS), repeat, (0, start)
         )
     except MemoryError:
         raise

@@ -167,6 +167,19 @@ def test_the_turns_of_a_loop_whose_condition_follows_from_an_input(
     assert (trace.macs, dict(trace.uncounted)) == (turns * ONE, {})
 
 
+@pytest.mark.parametrize("condition", [lambda state, most: state[0] < most, lambda state, most: state[0] != most])
+def test_a_loop_that_vmap_maps_runs_until_its_last_sample_ends(condition: Callable[[Any, Any], Any]) -> None:
+    """All three samples take part in each of the five turns, but what a sample that has ended carries stays."""
+
+    def loop(x: Any, most: Any) -> Any:
+        return lax.while_loop(lambda state: condition(state, most), lambda state: (state[0] + 1, x @ state[1]), (0, x))[
+            1
+        ]
+
+    trace = trace_function(jax.vmap(loop), S((3, 4, 4), "float32"), jnp.array([1, 5, 2]))
+    assert (trace.macs, dict(trace.uncounted)) == (5 * 3 * ONE, {})
+
+
 def test_a_loop_without_end_or_with_an_effect_is_not_run() -> None:
     def endless(x: Any, n: Any) -> Any:
         return lax.while_loop(lambda s: s[0] != 1, lambda s: (s[0] * 3, s[1] @ s[1]), (n, x))[1]
