@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import AxisType, NamedSharding
 
 __all__ = [
     "ArrayTree",
@@ -47,11 +48,18 @@ def count_nonzero(array: Any) -> int:
 
 
 def make_struct(value: Any) -> jax.ShapeDtypeStruct:
-    """Return shape and dtype of an array as JAX has it: without 64-bit numbers unless they are enabled."""
-    dtype = value.dtype
+    """Return shape and dtype of an array as JAX has it: without 64-bit numbers unless they are enabled.
+
+    How the array is spread over explicit axes of a mesh belongs to its type: a ``shard_map`` over them asks for it.
+    """
+    dtype, sharding = value.dtype, getattr(value, "sharding", None)
     if isinstance(dtype, np.dtype):
         dtype = jax.dtypes.canonicalize_dtype(dtype)
-    return jax.ShapeDtypeStruct(tuple(value.shape), dtype, weak_type=bool(getattr(value, "weak_type", False)))
+    is_explicit = isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types
+    weak_type = bool(getattr(value, "weak_type", False))
+    return jax.ShapeDtypeStruct(
+        tuple(value.shape), dtype, weak_type=weak_type, sharding=sharding if is_explicit else None
+    )
 
 
 # Trees of values: the arrays among their leaves can be replaced, and their paths have names ---------------------------

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.trace.bounds import Bounds
+from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 
 S = jax.ShapeDtypeStruct
@@ -296,6 +297,18 @@ def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
     assert trace.macs == 64 // 8 * 4 * 4
     assert trace.flops == 2 * trace.macs + 4 * 4  # around a ring one addition for each element
     assert "8 devices" in " ".join(trace.notes)
+
+
+def test_how_weights_and_inputs_are_spread_over_explicit_axes_belongs_to_their_types() -> None:
+    """By default the axes of ``jax.make_mesh`` are explicit; a ``shard_map`` refuses arrays of another type there."""
+    mesh = jax.sharding.AbstractMesh((8,), ("batch",), axis_types=(jax.sharding.AxisType.Explicit,))
+    specs = (PartitionSpec(), PartitionSpec("batch"))
+    mapped = jax.shard_map(lambda weight, x: x @ weight, mesh=mesh, in_specs=specs, out_specs=PartitionSpec("batch"))
+    weight, x = (
+        S(shape, "float32", sharding=NamedSharding(mesh, spec))
+        for shape, spec in zip(((4, 4), (64, 4)), specs, strict=True)
+    )
+    assert trace_function(JaxModel(mapped, weight), x).macs == trace_function(mapped, weight, x).macs == 64 // 8 * 4 * 4
 
 
 # Numbers that are known ---------------------------------------------------------------------------------------------
