@@ -111,17 +111,17 @@ def require_outcomes(usual: Mapping[str, Outcome], found: Any, name: str) -> Non
 
 
 def networks() -> dict[str, tuple[Any, Any]]:
-    """Return a convolutional network, an encoder and an LSTM, each with its inputs: all their counts are complete."""
+    """Return a convolutional network, an encoder and a GRU, each with its inputs: all their counts are complete."""
     import torch
     from torch import nn
 
     class Recurrent(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.lstm, self.out = nn.LSTM(8, 8, proj_size=4), nn.Linear(4, 2)
+            self.gru, self.out = nn.GRU(8, 8), nn.Linear(8, 2)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y: torch.Tensor = self.out(self.lstm(x)[0])
+            y: torch.Tensor = self.out(self.gru(x)[0])
             return y
 
     convolutional = nn.Sequential(
@@ -132,7 +132,7 @@ def networks() -> dict[str, tuple[Any, Any]]:
     return {
         "cnn": (convolutional, torch.ones(2, 3, 8, 8)),
         "encoder": (nn.TransformerEncoder(layer, 1), torch.ones(2, 5, 16)),
-        "lstm": (Recurrent(), torch.ones(4, 2, 8)),
+        "gru": (Recurrent(), torch.ones(4, 2, 8)),
     }
 
 

@@ -116,6 +116,7 @@ F.interpolate({x}, scale_factor=0.5, mode='nearest') | F.local_response_norm({x}
 F.grid_sample({x}, torch.zeros({x}.shape[0], 3, 3, 2), align_corners=False)
 F.affine_grid(torch.ones({n}, 2, 3), ({n}, 1, 3, 4), align_corners=True)
 """
+#: MKL ends the process where it looks for the eigenvalues of a matrix with NaN.
 _PRODUCTS = """
 {x} @ {x}.mT | {x}.mT @ {x} | {x} @ {x}[..., 0, :] | torch.outer({x}, {x}) | {x}.dot({x}) | torch.inner({x}, {x})
 torch.einsum('...ij,...kj->...ik', {x}, {x}) | torch.einsum('i,j->ij', {x}, {x})
@@ -145,7 +146,7 @@ F.scaled_dot_product_attention({x}[None], {x}[None], {x}[None]) | torch.baddbmm(
 torch._int_mm({x}, {x}.t())
 F.scaled_dot_product_attention({x}, {x}, {x}, attn_mask=torch.ones({x}.shape[-2], {x}.shape[-2], dtype=torch.bool))
 torch.linalg.pinv({x}) | torch.linalg.solve_triangular({x} @ {x}.mT + torch.eye({x}.shape[-2]), {x}, upper=True)
-torch.linalg.eigvals({x} @ {x}.mT) | torch.sparse.mm({x}.to_sparse(), {x}.t())
+torch.linalg.eigvals(({x} @ {x}.mT).nan_to_num(0, 1, -1)) | torch.sparse.mm({x}.to_sparse(), {x}.t())
 {x}.addmm_({x}, {x}.new_ones({x}.shape[1], {x}.shape[1])) | torch.block_diag({x}, {x})
 """
 #: As torch's own layer calls it: with the projections of a module that is none.
