@@ -35,7 +35,7 @@ def render(result: Report | Comparison) -> str:
         for record in report.statuses.values():
             cells = _list_cells(record)
             if isinstance(result, Comparison) and index:
-                cells["enhancement"] = _find_enhancement(result, record, index - 1)
+                cells["enhancement"] = result.enhancement(record.key, index - 1)
             rows.append({"model": report.name, "backend": report.backend, **cells})
     return write_csv(_COLUMNS, rows)
 
@@ -45,13 +45,6 @@ def render_layers(result: Report | Comparison) -> str:
     rows = [{"model": report.name, **row} for report in result.reports for row in report.layerwise]
     columns = dict.fromkeys(name for row in rows for name in row)
     return write_csv(columns or ["model"], rows)
-
-
-def _find_enhancement(comparison: Comparison, record: StatusRecord, index: int) -> float | None:
-    """Return the enhancement of a metric of another model; None for one of bounds, which is itself a bound."""
-    reference = comparison.reference.statuses.get(record.key)
-    is_bound = record.sign or (reference is not None and reference.sign)
-    return None if is_bound else comparison.enhancement(record.key, index)
 
 
 def _list_cells(record: StatusRecord) -> dict[str, Any]:

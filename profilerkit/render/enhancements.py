@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..piping.comparative import is_shown_as_one
 from ..piping.quantity import format_number
-from ..results.comparison import Comparison
+from ..results.comparison import Comparison, compute_enhancement, find_numbers
 from ..results.report import StatusRecord
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
@@ -38,14 +38,14 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
 
     A ratio is written with a number above 1, and with "more" or "less" of the metric itself.
     """
-    difference = comparison.difference(key, index)
-    if difference is None or math.isnan(difference):
+    pair = find_numbers(comparison, key, index)
+    if pair is None:
         return _UNKNOWN
-    reference, other = comparison.reference.status(key), comparison.others[index].status(key)
+    reference, other = pair
     sign = _find_sign(reference, other)
     if reference.comparative.is_difference:
         return _write_difference(reference, other, sign)
-    enhancement = comparison.enhancement(key, index)
+    enhancement = compute_enhancement(reference, other)
     if enhancement is None or math.isnan(enhancement):
         return _UNKNOWN
     ratio = Ratio.of(reference.value, other.value)
@@ -74,7 +74,8 @@ def _is_certain(ratio: float, sign: Sign) -> bool:
 
 def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
     """Return whether counts of two frameworks differ only as their conventions may: then neither is better."""
-    enhancement = comparison.enhancement(key, index)
+    pair = find_numbers(comparison, key, index)
+    enhancement = None if pair is None else compute_enhancement(*pair)
     reports = (comparison.reference, comparison.others[index])
     if enhancement is None or not is_foreign(*reports):
         return False
@@ -84,6 +85,8 @@ def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
 
 def _write_difference(reference: StatusRecord, other: StatusRecord, sign: Sign) -> WrittenEnhancement:
     difference = float(other.value) - float(reference.value)
+    if math.isnan(difference):
+        return _UNKNOWN
     unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
     text = f"{sign}{'+' if difference >= 0 else '-'}{format_number(abs(difference))} {unit}".rstrip()
     if sign is not Sign.EXACT or _may_be_noise(reference.value, other.value):

@@ -23,7 +23,14 @@ from ..trace.table import Table
 from .report import Report, StatusRecord
 from .result import Result, one_line
 
-__all__ = ["Comparison", "distinct_names", "require_result", "side_by_side"]
+__all__ = [
+    "Comparison",
+    "compute_enhancement",
+    "distinct_names",
+    "find_numbers",
+    "require_result",
+    "side_by_side",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,34 +114,15 @@ class Comparison(Result):
     def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how much better a model's metric is than the reference's, by the comparative of the metric.
 
-        None if a value is missing, if it is not known which value is better, or if the units differ.
+        None if a value is missing or partial, if it is not known which value is better, or if the units differ.
         """
-        pair = self._find_numbers(key, other)
-        if pair is None:
-            return None
-        comparative, reference, value = pair[0].comparative, pair[0].value, pair[1].value
-        are_measured = isinstance(reference, Measurement) and isinstance(value, Measurement)
-        if are_measured and comparative in (Comparative.DIV, Comparative.RECIPROCAL):
-            return comparative.enhancement(1.0, Ratio.of(reference, value).value)  # from the pairs of their samples
-        return comparative.enhancement(float(reference), float(value))
+        pair = find_numbers(self, key, other)
+        return None if pair is None or pair[0].sign or pair[1].sign else compute_enhancement(*pair)
 
     def difference(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
-        """Return a model's metric minus the reference's; None if a value is missing, or if the units differ."""
-        pair = self._find_numbers(key, other)
-        return None if pair is None else float(pair[1].value) - float(pair[0].value)
-
-    def _find_numbers(
-        self, key: str | type[StatusKey], other: str | int | None
-    ) -> tuple[StatusRecord, StatusRecord] | None:
-        """Return the records of a metric in the reference and in another model, if both have numbers of one unit."""
-        key, report = self._find_name(key), self.other(other)
-        reference, value = self.reference.statuses.get(key), report.statuses.get(key)
-        if reference is None or value is None:
-            if key not in self:
-                raise UnknownStatusError(key, self, owner="this comparison")
-            return None
-        are_numbers = is_number(reference.value) and is_number(value.value)
-        return (reference, value) if are_numbers and reference.base_unit == value.base_unit else None
+        """Return a model's metric minus the reference's; None if a value is missing or partial, or the units differ."""
+        pair = find_numbers(self, key, other)
+        return None if pair is None or pair[0].sign or pair[1].sign else float(pair[1].value) - float(pair[0].value)
 
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index; the only one unless it is named."""
@@ -175,6 +163,29 @@ class Comparison(Result):
                     f"columns has {shown(column)}; the layers have {', '.join(VALUES)}: give some of these"
                 )
         return in_one_table(self.reports, columns or ("macs",))
+
+
+def find_numbers(
+    comparison: Comparison, key: str | type[StatusKey], other: str | int | None
+) -> tuple[StatusRecord, StatusRecord] | None:
+    """Return the records of a metric in the reference and in another model, if both have numbers of one unit."""
+    name, report = comparison._find_name(key), comparison.other(other)
+    reference, value = comparison.reference.statuses.get(name), report.statuses.get(name)
+    if reference is None or value is None:
+        if name not in comparison:
+            raise UnknownStatusError(name, comparison, owner="this comparison")
+        return None
+    are_numbers = is_number(reference.value) and is_number(value.value)
+    return (reference, value) if are_numbers and reference.base_unit == value.base_unit else None
+
+
+def compute_enhancement(reference: StatusRecord, other: StatusRecord) -> float | None:
+    """Return how much better a number is than that of the reference, also where one of them is only a bound."""
+    comparative = reference.comparative
+    are_measured = isinstance(reference.value, Measurement) and isinstance(other.value, Measurement)
+    if are_measured and comparative in (Comparative.DIV, Comparative.RECIPROCAL):
+        return comparative.enhancement(1.0, Ratio.of(reference.value, other.value).value)  # by pairs of their samples
+    return comparative.enhancement(float(reference.value), float(other.value))
 
 
 def _is_index(which: object) -> TypeGuard[int]:
@@ -230,7 +241,7 @@ def _list_metric_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
 
 def _read_ratio(comparison: Comparison, key: str, index: int) -> tuple[float | None, ...]:
     """Return the ratio of a metric with its two ends; None for each if the models have no numbers of one unit."""
-    if comparison.difference(key, index) is None:
+    if find_numbers(comparison, key, index) is None:
         return None, None, None
     ratio = comparison.ratio(key, index)
     return ratio.value, ratio.low, ratio.high

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -217,7 +218,7 @@ def test_reports_render_themselves_in_rich() -> None:
 
 def test_which_of_several_models() -> None:
     three = Comparison(TEACHER, (STUDENT, replace(STUDENT, name="Tiny")))
-    assert three.enhancement("macs", "Tiny") == three.enhancement("macs", 1) == 4.0
+    assert three.enhancement("score", "Tiny") == three.enhancement("score", 1) == -2.5
     assert three.ratio("macs", 0).value == 0.25
     assert "Enhancement\n" in str(three) or "Tiny" in str(three)
     with pytest.raises(ValueError, match="has several models: Stu.dent., Tiny; name one"):
@@ -260,6 +261,20 @@ def test_a_long_name_leaves_the_values_in_sight() -> None:
     for text in (to_text(result_table(one), 80), to_text(result_table(Comparison(one, (one,))), 80)):
         assert "8" in text
         assert "MMACs" in text
+
+
+@pytest.mark.parametrize("partial", [0, 1])
+def test_a_bound_has_no_enhancement_and_a_ratio_with_two_ends(partial: int) -> None:
+    """Of 10 and "25 or more" the ratio is 2.5 or more; of "10 or more" and 25 it is 2.5 or less."""
+    reports = []
+    for index, value in enumerate((10, 25)):
+        completeness = Completeness.PARTIAL if index == partial else Completeness.COMPLETE
+        one = replace(record("macs", value, str(value)), completeness=completeness)
+        reports.append(report("ab"[index], replace(one, comparative=Comparative.RECIPROCAL)))
+    comparison = Comparison(reports[0], (reports[1],))
+    assert (comparison.enhancement("macs"), comparison.difference("macs")) == (None, None)
+    ratio = comparison.ratio("macs")
+    assert (ratio.low, ratio.high) == ((0, 2.5) if partial == 0 else (2.5, math.inf))
 
 
 def test_times_compare_by_their_pairs() -> None:
