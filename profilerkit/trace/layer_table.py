@@ -150,8 +150,8 @@ class LayerTable(Table):
         """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
 
         One row for each depth, column and rank: ``depth``, ``by`` (the column), ``rank``, ``type``, ``layers``,
-        ``value`` (with the layers inside; None if not known) and ``share`` of the counts at this depth (None if one of
-        them is not known exactly); and the ends ``value_low`` and ``value_high`` if the table has ends. Ranked are the
+        ``value`` (with the layers inside; None if not known) and ``share`` of the whole model (None if one of the two
+        is not known exactly); and the ends ``value_low`` and ``value_high`` if the table has ends. Ranked are the
         columns that the table has both with and without the layers inside, such as ``macs`` and ``own_macs``.
 
         Args:
@@ -176,10 +176,11 @@ class LayerTable(Table):
         types = self._add_by_type(rows, {name: name for name in names})
         columns = [name for name in names if not name.endswith(ENDS)]
         has_ends = any(f"{name}{end}" in self.columns for name in columns for end in ENDS)
+        model = next((row for row in self._rows if row.get("path") == ""), None)
         for column in columns:
             if not any(row[column] for row in types):
                 continue
-            whole = sum(row[column] for row in types) if all(is_exact(row, column) for row in types) else None
+            whole = model[column] if model is not None and is_exact(model, column) else None
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
                 yield {
                     "by": column,
@@ -187,7 +188,7 @@ class LayerTable(Table):
                     "type": row["type"],
                     "layers": row["layers"],
                     "value": row[column],
-                    "share": divide_known(row[column], whole),
+                    "share": divide_known(row[column], whole) if is_exact(row, column) else None,
                     **({f"value{end}": row.get(f"{column}{end}", row[column]) for end in ENDS} if has_ends else {}),
                 }
 

@@ -138,6 +138,14 @@ def test_types_that_cost_most_at_each_depth() -> None:
     assert {row["depth"] for row in MANY.by_depth(depth=0)} == {0}
 
 
+def test_a_share_at_a_depth_is_of_the_whole_model() -> None:
+    """The model has 60 MACs, 40 of its own: at depth 1 its one layer has a third, as in a tree, and not all."""
+    root = {**layer("", "Net", 0, 0.0, is_leaf=False, macs=60), "own_macs": 40}
+    table = LayerTable([root, layer("inner", "Conv", 1, 0.0, macs=20)])
+    assert {row["type"]: row["share"] for row in table.by_depth()} == {"Net": 1.0, "Conv": pytest.approx(1 / 3)}
+    assert [row["share"] for row in LayerTable([table["inner"]]).by_depth()] == [None]
+
+
 def test_minus_one_is_the_innermost_and_too_deep_is_the_deepest() -> None:
     assert MANY.top(2, depth=-1) == MANY.top(2) == MANY.top(2, depth=1) == MANY.top(2, depth=50)
     assert [row["type"] for row in MANY.by_type(depth=-1)] == ["Conv"]
