@@ -7,6 +7,7 @@ a data split (`data_splits`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -124,10 +125,10 @@ def _shorten(value: Any) -> str:
         return type(value).__name__
     if sizes is not None:
         return f"{type(value).__name__}{sizes}"
+    longest = 40
     if type(value) in (dict, list, tuple):
-        value, longest = map_leaves(value, lambda leaf: _Name(_shorten(leaf))), 100
-    else:
-        longest = 40
+        with suppress(InputError):  # it contains itself
+            value, longest = map_leaves(value, lambda leaf: _Name(_shorten(leaf))), 100
     text = shown(value)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 

@@ -144,6 +144,9 @@ def test_a_mapping_whose_attributes_are_its_items_is_shown() -> None:
 
 
 def test_inputs_show_shapes_not_values() -> None:
+    itself: list[Any] = [1]
+    itself.append(itself)
+    assert repr(ModelInputs(itself)).startswith("ModelInputs([1, [") and "..." in repr(ModelInputs(itself))
     assert repr(ModelInputs(FakeTensor((2, 3)), mask="x" * 50)) == (
         "ModelInputs(FakeTensor(2, 3), mask='xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...)"
     )
