@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections import Counter
 from typing import Any
@@ -26,7 +27,6 @@ from .printing import (
     say,
     show_traceback,
 )
-from .quiet_imports import keep_frameworks_quiet
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         with print_warnings_in_a_line():
             if has_own_process:
-                keep_frameworks_quiet()
+                os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # most log lines of TensorFlow
             result = cli(args=arguments, standalone_mode=False, obj=has_own_process)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:

@@ -32,7 +32,6 @@ _USUAL_MODULES = (
     "profilerkit.hooks.offers",
     "profilerkit.results.building",
     "profilerkit.results.saving",
-    "profilerkit_metrics.plugin",
 )
 #: The descriptors that come with a request: control, channel, job, output and errors, see `starting`.
 _DESCRIPTORS = 5
