@@ -36,7 +36,7 @@ def find_working_layers(program: Program) -> set[str]:
         call.path
         for call in ownership.calls
         for operator in live.list_operators(call)
-        if operator.type not in BOOKKEEPING and ownership.find(call.graph, operator.name, ownership.root) is call
+        if operator.type not in BOOKKEEPING and ownership.find(call.graph, operator, ownership.root) is call
     }
 
 

@@ -1,7 +1,7 @@
 """The layer call to which a node belongs, and whether the node is of the forward pass or of the gradients.
 
 A node's name is a path through calls, loops and branches (`executed_names.py`). The path leads through the program's
-graphs to the operator of the node; `operator_owners.py` finds the operator's owner.
+graphs to the operator of the node; `Ownership` finds the operator's owner.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..trace.ownership import Owner, is_gradient_name
 from ..trace.program import Program
 from .executed_names import find_fused, split_path
-from .operator_owners import OperatorOwners
-from .placed_graphs import Body, find_call, find_called, find_forward_graph, is_compiled
+from .placed_graphs import Body, find_call, find_called, is_compiled
 from .profiler_session import PassTimes
 
 __all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
@@ -48,11 +47,10 @@ class NodeOwners:
     """Finds the owners of the nodes of one program."""
 
     def __init__(self, program: Program) -> None:
-        ownership, graph = program.calls.ownership, program.graph
-        forward_end = program.calls.forward_end
-        main = Body(graph, ownership.root, len(graph.get_operations()) if forward_end is None else forward_end)
-        main.forward = main
-        self._owners = OperatorOwners(ownership)
+        graph, forward_end = program.graph, program.calls.forward_end
+        self._ownership = program.calls.ownership
+        boundary = len(graph.get_operations()) if forward_end is None else forward_end
+        main = Body(graph, self._ownership.root, boundary)
         self._bodies: dict[tuple[str, ...], Body] = {(): main}
 
     def locate(self, times: PassTimes) -> dict[str, NodePlace]:
@@ -89,13 +87,13 @@ class NodeOwners:
         name = path[-1] if path else ""
         operator = body.operators.get(name)
         if operator is None:
-            owner = self._owners.find_in_scope(name.rpartition("/")[0], body) or body.owner
+            owner = self._ownership.find_in_scope(body.graph, name.rpartition("/")[0]) or body.owner
             return NodePlace(owner, body, any(map(is_gradient_name, path)), executed_type)
         *fused, kernel = find_fused(operator, executed_type, ran)
-        owner = self._owners.find(kernel, body)
+        owner = self._find_owner(kernel, body)
         is_padded = "PadWith" in executed_type  # the padding is fused into a convolution
         parts = [*fused, *(tensor.op for tensor in kernel.inputs if is_padded and tensor.op.type == "Pad")]
-        paths = [self._owners.find(part, body).path for part in parts]
+        paths = [self._find_owner(part, body).path for part in parts]
         others = tuple(sorted(set(paths) - {owner.path}))
         own_types = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
         return NodePlace(owner, body, body.is_gradient(kernel.name), kernel.type, others, own_types)
@@ -107,7 +105,7 @@ class NodeOwners:
             for name, operator in body.operators.items():
                 if operator.type.endswith("PartitionedCall") and is_compiled(body.graph, find_called(operator, "f")):
                     phase = "backward" if body.is_gradient(name) else "forward"
-                    compiled.add(XlaCall(self._owners.find(operator, body).path, phase))
+                    compiled.add(XlaCall(self._find_owner(operator, body).path, phase))
         return compiled
 
     def _find_body(self, callers: tuple[str, ...]) -> Body:
@@ -121,13 +119,13 @@ class NodeOwners:
         call = find_call(outer, caller)
         if call is None:
             return outer
-        owner = self._owners.find(call.operator, outer)
-        if not outer.is_gradient(call.operator.name):
-            return Body(call.graph, owner, len(call.graph.get_operations()))
-        forward = find_forward_graph(outer.graph, call.function, call.graph)
-        if forward is None:
-            return Body(call.graph, owner, 0)
-        return Body(call.graph, owner, 0, Body(forward, owner, len(forward.get_operations())))
+        owner = self._find_owner(call.operator, outer)
+        is_gradient = outer.is_gradient(call.operator.name)
+        return Body(call.graph, owner, 0 if is_gradient else len(call.graph.get_operations()))
+
+    def _find_owner(self, operator: Any, body: Body) -> Owner:
+        """Return the layer call that an operator of a body belongs to."""
+        return self._ownership.find(body.graph, operator, body.owner)
 
 
 def count_graph_runs(times: PassTimes, places: Mapping[str, NodePlace]) -> dict[int, int]:

@@ -8,11 +8,10 @@ from typing import Any
 
 from profilerkit.process.cached import cached_property
 
-from ..compat.graphs import read_forward_graph
-from ..trace.graph_access import find_body, forward_function, function_attributes
+from ..trace.graph_access import find_body, function_attributes
 from ..trace.ownership import Owner
 
-__all__ = ["Body", "find_call", "find_called", "find_forward_graph", "is_compiled"]
+__all__ = ["Body", "find_call", "find_called", "is_compiled"]
 
 #: The attributes with the functions of branches, if the names of nodes have another word for the branch.
 _ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
@@ -27,13 +26,11 @@ class Body:
         owner: The call of the layer that calls the function.
         boundary: The index of the first operator that computes gradients: 0 if all do, the number of operators if none
             does.
-        forward: The body whose gradients these are; None if unknown.
     """
 
     graph: Any
     owner: Owner
     boundary: int
-    forward: Body | None = None
 
     @cached_property
     def operators(self) -> Mapping[str, Any]:
@@ -61,7 +58,6 @@ class _Call:
     """An operator of a body that runs a function, and the graph of that."""
 
     operator: Any
-    function: str | None
     graph: Any
 
 
@@ -77,7 +73,7 @@ def find_call(body: Body, caller: str) -> _Call | None:
     operator = body.operators.get(name)
     function = None if operator is None else find_called(operator, attribute)
     graph = find_body(body.graph, function)
-    return None if graph is None else _Call(operator, function, graph)
+    return None if graph is None else _Call(operator, graph)
 
 
 def find_called(operator: Any, attribute: str) -> str | None:
@@ -99,11 +95,3 @@ def is_compiled(graph: Any, function: str | None) -> bool:
     """Return whether XLA compiles a function."""
     attributes = {} if function is None else function_attributes(graph, function)
     return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
-
-
-def find_forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
-    """Return the graph whose gradients a function computes; None if it does not record that."""
-    forward = read_forward_graph(graph)
-    if forward is not None or function is None:
-        return forward
-    return find_body(outer, forward_function(outer, function))

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .branches import walk_branches
-from .graph_access import body_named, forward_function, read_attribute
+from .graph_access import body_named, read_attribute
 from .loops import walk_loop
-from .ownership import Owner
+from .ownership import CALLS
 from .values import Scope
 from .walk import Handler, Walk
 
 __all__ = ["HANDLERS"]
-
-#: Operators that call a function.
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
 def _walk_call(walk: Walk, operator: Any, scope: Scope) -> None:
@@ -24,28 +21,13 @@ def _walk_call(walk: Walk, operator: Any, scope: Scope) -> None:
         walk.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
     graph = body_named(scope.graph, operator.get_attr("f").name)
     inside = walk.enter(graph, walk.read_inputs(operator, scope), operator, scope)
-    inside.owner = _find_owner(walk, operator, graph, scope)
     inside.needed_outputs = scope.find_used_outputs(operator)
     walk.bind(operator, walk.walk_body(inside), scope)
 
 
-def _find_owner(walk: Walk, operator: Any, graph: Any, scope: Scope) -> Owner:
-    """Return the owner of a called function; a gradient has the owner of the forward call.
-
-    The gradient's function names the function of the forward call, and reads results of the call.
-    """
-    forward = forward_function(scope.graph, operator.get_attr("f").name)
-    if forward:
-        walk.ownership.note_gradient(graph, body_named(scope.graph, forward))
-        for read in operator.inputs:
-            if read.op.type in _CALLS and read.op.get_attr("f").name == forward:
-                return walk.find_owner(read.op, scope).of_gradient
-    return walk.find_owner(operator, scope)
-
-
 #: The function that walks over each of these operators.
 HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(_CALLS, _walk_call),
+    **dict.fromkeys(CALLS, _walk_call),
     **dict.fromkeys(("While", "StatelessWhile"), walk_loop),
     **dict.fromkeys(("If", "StatelessIf", "Case", "StatelessCase"), walk_branches),
 }

@@ -2,7 +2,9 @@
 
 Operators' names do not show it, because TensorFlow numbers scopes to make them unique. Instead, in a trace,
 every call of a layer notes the operators that it added to the graph; the innermost call owns an operator. A gradient's
-operator belongs to the layer of the forward operator, which its name shows.
+operator belongs to the layer of the forward operator, or of the scope, that its name shows: ``dense`` has
+``gradient_tape/dense/MatMul/MatMul_1`` for ``dense/MatMul``, and ``gradient_tape/dense/Sum`` for ``dense/Softmax``. An
+operator with another name, such as the sum of two gradients (``AddN``), belongs to the caller of the graph.
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from profilerkit.costs import Cost
 from profilerkit.process.cached import cached_property
 
 from ..compat.graphs import read_forward_graph
+from .graph_access import body_named, forward_function
 
-__all__ = ["LayerCost", "Owner", "Ownership", "forward_names", "is_gradient_name"]
+__all__ = ["CALLS", "LayerCost", "Owner", "Ownership", "is_gradient_name"]
+
+#: Operators that call a function.
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
 class LayerCost(NamedTuple):
@@ -88,6 +94,8 @@ class Ownership:
     root: Owner = field(default_factory=lambda: Owner("", 0))
     #: The owner of each operator that a layer made, by its name, for each graph.
     _claims: dict[Any, dict[str, Owner]] = field(default_factory=dict)
+    #: The owner of all operators right inside each name scope, for each graph; None where they have several, or none.
+    _scopes: dict[Any, dict[str, Owner | None]] = field(default_factory=dict)
     #: The graph whose gradients a graph computes.
     _forward_graphs: dict[Any, Any] = field(default_factory=dict)
 
@@ -95,22 +103,47 @@ class Ownership:
         """Delete the recorded calls: the model is traced anew."""
         self.calls.clear()
         self._claims.clear()
+        self._scopes.clear()
         self._forward_graphs.clear()
 
-    def find(self, graph: Any, name: str, caller: Owner) -> Owner:
-        """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
+    def find(self, graph: Any, operator: Any, caller: Owner) -> Owner:
+        """Return the owner of an operator of a graph: the caller of the graph unless a layer made it.
+
+        The call of a gradient's function has the owner of the forward call: it names the function of that call, and
+        reads its results.
+        """
+        if operator.type in CALLS:
+            function = operator.get_attr("f").name
+            forward = forward_function(graph, function)
+            if forward:
+                self._forward_graphs[body_named(graph, function)] = body_named(graph, forward)
+                for read in operator.inputs:
+                    if read.op.type in CALLS and read.op.get_attr("f").name == forward:
+                        return self.find(graph, read.op, caller).of_gradient
+        name = operator.name
         return self._find_claims(graph).get(name) or self._find_by_gradient(graph, name) or caller
 
-    def note_gradient(self, graph: Any, forward: Any) -> None:
-        """Note that a graph computes the gradients of another."""
-        self._forward_graphs[graph] = forward
+    def find_in_scope(self, graph: Any, scope: str) -> Owner | None:
+        """Return the owner of all operators of a graph right inside a name scope; None if they have several or none."""
+        if graph not in self._scopes:
+            claims, scopes = self._find_claims(graph), dict[str, Owner | None]()
+            for name in (operator.name for operator in self._find_traced(graph).get_operations()):
+                owner, around = claims.get(name), name.rpartition("/")[0]
+                first = scopes.setdefault(around, owner)
+                if first is None or owner is None or first.path != owner.path:
+                    scopes[around] = None
+            self._scopes[graph] = scopes
+        return self._scopes[graph].get(scope)
 
     def _find_by_gradient(self, graph: Any, name: str) -> Owner | None:
-        """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
+        """Return the owner of the forward operator, or of the scope, that the name of a gradient's operator tells."""
         forward = self._forward_graphs.get(graph) or read_forward_graph(graph) or graph
         claims = self._find_claims(forward)
-        owner = next((claims[forward_name] for forward_name in forward_names(name) if forward_name in claims), None)
-        return None if owner is None else owner.of_gradient
+        for forward_name in _list_forward_names(name):
+            owner = claims.get(forward_name) or self.find_in_scope(forward, forward_name)
+            if owner is not None:
+                return owner.of_gradient
+        return None
 
     def _find_claims(self, graph: Any) -> dict[str, Owner]:
         """Return the owner of each operator of a graph that a layer made, by the operator's name."""
@@ -154,7 +187,7 @@ def is_gradient_name(name: str) -> bool:
     return _OF_TAPE.match(name) is not None or _OF_FUNCTION.match(name) is not None
 
 
-def forward_names(name: str) -> Iterator[str]:
+def _list_forward_names(name: str) -> Iterator[str]:
     """Yield the names that the forward operator of a gradient's, or its scope, may have, the longest first.
 
     The tape calls the gradient of ``a/b/Conv2D`` something inside ``gradient_tape/a/b/Conv2D/``, where any part may

@@ -100,7 +100,7 @@ class Walk:
 
     def find_owner(self, operator: Any, scope: Scope) -> Owner:
         """Return the layer that an operator belongs to."""
-        return self.ownership.find(scope.graph, operator.name, scope.owner)
+        return self.ownership.find(scope.graph, operator, scope.owner)
 
     def is_backward(self, operator: Any, scope: Scope) -> bool:
         """Return whether an operator, or the caller of its body, belongs to the gradients in a training step."""

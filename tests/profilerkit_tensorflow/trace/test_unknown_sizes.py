@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from small import ones, trace_by_shapes, trace_complete
+from small import ones, trace_complete
 
 from profilerkit import Completeness, profile
 from profilerkit.trace.records import MemoryTimeline
@@ -28,20 +28,6 @@ def test_memory_is_a_lower_bound_where_a_size_is_not_known(metric: str) -> None:
     assert status.missing == tuple(f"{name} of unknown size (1 call)" for name in ("GatherV2", "Tile", "Where"))
     assert "run as a graph" in status.note
     assert status.value >= 40
-
-
-def test_memory_is_a_lower_bound_where_a_branch_that_is_not_counted_makes_values_of_unknown_size() -> None:
-    """The dearer branch, of known sizes, is counted; how large the list of the other one is, only the values say."""
-
-    def function(x: Any) -> Any:
-        return tf.cond(
-            tf.reduce_sum(x) > 0,
-            lambda: tf.exp(tf.exp(x)),
-            lambda: tf.fill((10,), tf.cast(tf.size(tf.where(x > 0)), tf.float32)),
-        )
-
-    found = trace_by_shapes(function, ones(10))
-    assert "Where of unknown size (1 call)" in found.memory.missing
 
 
 @pytest.mark.parametrize("metric", ["memory_footprint", "training_memory"])
