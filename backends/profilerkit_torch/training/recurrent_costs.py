@@ -66,27 +66,38 @@ class DirectionSizes(NamedTuple):
         return self.positions * self.units * recurrent.GATES[self.kind]
 
     @property
-    def for_backward(self) -> int:
-        """The elements that are kept for the backward pass: the outputs of all steps, and the values before them."""
+    def step_memory(self) -> int:
+        """The elements that a step keeps for the backward pass: its output, and the values before it."""
         sequences = _KEPT_SEQUENCES[self.kind] + (self.out != self.units)  # the input of a projection is kept too
-        return self.positions * (self.units * sequences + self.out)
+        return self.shape[1] * (self.units * sequences + self.out)
 
-    def count_inside_backward(self, gradients: Parts) -> int:
+    @property
+    def for_backward(self) -> int:
+        """The elements that all steps keep for the backward pass: of a GRU, no step needs the output of the last."""
+        return self.shape[0] * self.step_memory - (self.shape[1] * self.out if self.kind == "gru" else 0)
+
+    def count_inside_backward(self, gradients: Parts, freed: int) -> int:
         """Return the most elements alive in the backward pass, beside its inputs and the gradients that it makes.
 
-        ``gradients`` has the elements of each. There are four moments: the first step back, when all kept tensors are
-        still alive; the second step, whose gradients of the weights are added to the first step's in new tensors; when
-        the gradients of the gates of all steps are joined in one tensor; and when the gradients by the input and its
-        matrix are made of the joined tensor.
+        ``gradients`` has the elements of each, and ``freed`` those of the output's gradient if the last of the steps
+        frees it. There are five moments: the begin, when all kept tensors are still alive; the first step back; the
+        second step, whose gradients of the weights are added to the first step's in new tensors; when the gradients of
+        the gates of all steps are joined in one tensor; and when the gradients by the input and its matrix are made of
+        the joined tensor. The gradient of the last state, an input, is there at the begin alone.
         """
-        steps, output = self.shape[0], self.positions * self.out  # the output's gradient is an input
+        steps, state, gates = self.shape[0], self.shape[1] * self.out, self.gates // self.shape[0]
+        is_gru, has_second = self.kind == "gru", steps > 1
         results: int = gradients.x + sum(gradients.states) + sum(gradients.weights)
         by_hidden: int = sum(gradients.weights[1::2])
-        first_step = self.for_backward + by_hidden + output // steps
-        second_step = self.for_backward * (steps - 1) // steps + by_hidden * (3 if steps > 1 else 1) + output // steps
-        joined = 2 * self.gates + by_hidden - output
-        last = self.gates + results - output
-        return max(0, max(first_step, second_step, joined, last) - results)
+        begin = self.for_backward + state * (3 if is_gru and has_second else 1)
+        # The gates of a GRU have one gradient for the products of the input, another for those of the state.
+        first_step = self.step_memory * (steps - 1) + gates * (2 if is_gru else 1) + by_hidden
+        first_step += state if has_second else -freed - state
+        second_step = self.step_memory * (steps - 2) + 2 * gates + 2 * by_hidden
+        second_step += max(state, by_hidden - (freed if steps <= 3 else 0)) if has_second else -second_step
+        joined = 2 * self.gates + by_hidden - freed - state
+        last = self.gates + results - freed - state
+        return max(0, max(begin, first_step, second_step, joined, last) - results)
 
     def price_gradients(self, tensors: Parts, needs: Parts) -> Cost:
         """Return the cost of the gradients by the tensors that need one."""

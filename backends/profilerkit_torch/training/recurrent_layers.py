@@ -7,7 +7,7 @@ sequence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -45,18 +45,31 @@ def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *argum
     states = hx if kind == "lstm" else (hx,)
     directions = iter(_divide(states, weights, len(weights) // states[0].shape[0]))
     last_states: list[Sequence[torch.Tensor]] = []
-    run: Any = _Direction.apply
+    run = partial(_run_layer, recorder, kind, has_biases)
     for layer in range(layers):
         if layer and dropout and is_training:
             sequence = F.dropout(sequence, dropout)
-        outputs = []
-        for tensors in islice(directions, 2 if is_bidirectional else 1):
-            output, *last = run(recorder, kind, has_biases, sequence, *tensors)
-            outputs.append(output)
-            last_states.append(last)
-        sequence = torch.cat(outputs, -1) if is_bidirectional else outputs[0]
+        sequence, states = run(sequence, islice(directions, 2 if is_bidirectional else 1))
+        last_states += states
     finals = map(torch.cat, zip(*last_states, strict=True))
     return (sequence.transpose(0, 1) if batch_first else sequence, *finals)
+
+
+def _run_layer(
+    recorder: TrainingRecorder, kind: str, has_biases: bool, x: torch.Tensor, directions: Iterable[list[torch.Tensor]]
+) -> tuple[torch.Tensor, list[Sequence[torch.Tensor]]]:
+    """Return the output of a layer, and the last states of each direction; the tensors of each are given."""
+    outputs, last_states = [], []
+    run: Any = _Direction.apply
+    for tensors in directions:
+        _, _, (matrix, *_) = Parts.split(kind, (x, *tensors))
+        products = recorder.hold(x, x[..., 0].numel() * matrix.shape[0])  # of the input; alive until all are joined
+        output, *states = run(recorder, kind, has_biases, x, *tensors)
+        outputs.append(output)
+        last_states.append(states)
+    joined = torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
+    del products
+    return joined, last_states
 
 
 def _divide(states: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], size: int) -> Iterator[list[torch.Tensor]]:
@@ -85,10 +98,8 @@ class _Direction(torch.autograd.Function):
         sizes = ctx.sizes = DirectionSizes(kind, x.shape, out=states[0].shape[-1], units=states[-1].shape[-1])
         ctx.recorder, ctx.has_biases = recorder, has_biases
         ctx.memory = recorder.hold(x, sizes.for_backward)
-        products = recorder.hold(x, sizes.gates)  # of the input; alive until the last step
         with below_autograd(), recorder.hold_inside():
             outputs = _run(kind, has_biases, x, *tensors)
-        del products
         ctx.save_for_backward(x, *tensors)
         return outputs
 
@@ -101,13 +112,16 @@ class _Direction(torch.autograd.Function):
         with disable_dispatch_modes():
             results = _differentiate(partial(_run, sizes.kind, ctx.has_biases), inputs, needs, gradients)
         ctx.memory = None
+        # Of two directions, both gradients are views of one: the first direction, which comes last, frees it.
+        of_output = gradients[0]
+        freed = 0 if of_output.storage_offset() else of_output.untyped_storage().nbytes() // of_output.element_size()
         made = Parts.split(sizes.kind, [0 if result is None else result.numel() for result in results])
         recorder.record_gradients(
             f"{sizes.kind}_backward",
             sizes.price_gradients(Parts.split(sizes.kind, inputs), Parts.split(sizes.kind, needs)),
             (*inputs, *gradients),
             results,
-            bytes_inside=sizes.count_inside_backward(made) * inputs[0].element_size(),
+            bytes_inside=sizes.count_inside_backward(made, freed) * inputs[0].element_size(),
         )
         return None, None, None, *results
 
