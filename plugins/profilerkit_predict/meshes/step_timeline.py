@@ -39,10 +39,6 @@ def write_step_timeline(
     mesh: Any,
     on: DeviceInfoLike,
     path: str | PathLike[str],
-    rank: int = 0,
-    dtype: str | None = None,
-    network: float | None = None,
-    ranks_per_node: int = 8,
     **arguments: Any,
 ) -> float:
     """Write the predicted step of a rank as a Chrome trace, for https://ui.perfetto.dev; return its seconds.
@@ -53,20 +49,16 @@ def write_step_timeline(
         mesh: Names and sizes of the dimensions: ``{"dp_shard": 64, "tp": 8}``.
         on: The device of each rank: a name, a `DeviceInfo`, or the path of a file.
         path: The file.
-        rank: The rank.
-        dtype: The dtype of matrix products. Default: the dtype in the trace.
-        network: Bytes per second between nodes, of each device in one direction; 400 Gbit/s are 50e9.
-        ranks_per_node: How many devices a node has.
-        arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``input_shape``.
+        arguments: Further arguments of `profilerkit.profile`, the same as for ``rank_step_time``: ``rank``, ``dtype`` of
+            matrix products, ``network`` (bytes per second between nodes, of each device in one direction; 400 Gbit/s
+            are 50e9), ``ranks_per_node`` (default: 8), ``parallelize``, ``input_shape``, and others.
 
     Raises:
         ArgumentError: An argument is invalid, or the rank exchanges data and the device's link is not known.
         DeviceNotKnownError: No device has the name.
         NotOfferedError: It is not known in which order the rank exchanges data, or how much.
     """
-    timeline = predict_step_timeline(
-        build, inputs, mesh, on, rank=rank, dtype=dtype, network=network, ranks_per_node=ranks_per_node, **arguments
-    )
+    timeline = predict_step_timeline(build, inputs, mesh, on, **arguments)
     write_text(path, timeline.to_json())
     return timeline.seconds
 
@@ -104,22 +96,13 @@ class StepTimeline:
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": beside})
 
 
-def predict_step_timeline(
-    build: Any,
-    inputs: Any,
-    mesh: Any,
-    on: DeviceInfoLike,
-    *,
-    rank: int = 0,
-    dtype: str | None = None,
-    network: float | None = None,
-    ranks_per_node: int = 8,
-    **arguments: Any,
-) -> StepTimeline:
+def predict_step_timeline(build: Any, inputs: Any, mesh: Any, on: DeviceInfoLike, **arguments: Any) -> StepTimeline:
     """Return the predicted step of a rank; see `write_step_timeline` for the arguments."""
     sizes, target = MESH("mesh", mesh), device(on)
-    number = read_rank(rank, sizes)
-    network, ranks_per_node = NETWORK("network", network), RANKS_PER_NODE("ranks_per_node", ranks_per_node)
+    number = read_rank(arguments.pop("rank", 0), sizes)
+    dtype = arguments.pop("dtype", None)
+    network = NETWORK("network", arguments.pop("network", None))
+    ranks_per_node = RANKS_PER_NODE("ranks_per_node", arguments.pop("ranks_per_node", 8))
     report = profile(build, inputs, mesh=sizes, rank=number, metrics=[RankStep.NAME], strict=True, **arguments)
     step: RankTrace = report[RankStep.NAME]
     links = find_links(step, target, sizes, number, network, ranks_per_node)
