@@ -15,8 +15,7 @@ from typing import NamedTuple
 from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import OpRecord
 
-from ..prediction.families import find_family
-from ..prediction.products import find_sizes
+from ..prediction.kinds import find_family, find_sizes
 from ..prediction.regions import find_regions
 from .laws import Passes, find_laws
 from .records import Law, Term

@@ -49,9 +49,9 @@ def write_step_timeline(
         mesh: Names and sizes of the dimensions: ``{"dp_shard": 64, "tp": 8}``.
         on: The device of each rank: a name, a `DeviceInfo`, or the path of a file.
         path: The file.
-        arguments: Further arguments of `profilerkit.profile`, the same as for ``rank_step_time``: ``rank``, ``dtype`` of
-            matrix products, ``network`` (bytes per second between nodes, of each device in one direction; 400 Gbit/s
-            are 50e9), ``ranks_per_node`` (default: 8), ``parallelize``, ``input_shape``, and others.
+        arguments: Further arguments of `profilerkit.profile`: ``rank``, ``dtype`` (of matrix products), ``network``
+            (bytes per second between nodes, of each device in one direction; 400 Gbit/s are 50e9), ``ranks_per_node``
+            (default: 8), ``parallelize``, ``input_shape``, and others.
 
     Raises:
         ArgumentError: An argument is invalid, or the rank exchanges data and the device's link is not known.

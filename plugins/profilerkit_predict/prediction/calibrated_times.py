@@ -14,9 +14,8 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .calibration import Calibration
 from .cases import CompiledSeconds
-from .families import find_family
+from .kinds import find_family, find_kind, find_sizes
 from .operators import is_free
-from .products import find_kind, find_sizes
 from .regions import Region
 
 #: A region is bound by dispatch if it takes at most so many times the seconds of the host for an operator.

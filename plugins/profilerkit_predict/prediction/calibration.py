@@ -14,7 +14,7 @@ from profilerkit.errors import ArgumentError, DeviceFileError
 from profilerkit.trace.dtypes import element_bytes
 
 from .cases import CompiledSeconds, HostSeconds
-from .stand_ins import list_stand_ins
+from .kinds import list_stand_ins
 from .tables import EfficiencyTable, Point
 
 #: The version of the tables in a file.

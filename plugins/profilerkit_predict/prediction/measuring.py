@@ -25,11 +25,10 @@ from profilerkit.trace.records import OpRecord
 
 from .calibration import Network, name_phase
 from .cases import CalibrationCase, CalibrationNetwork, OperatorCall
-from .families import find_family
+from .kinds import find_family, find_kind, find_sizes
 from .operator_names import plain_name
 from .operators import count_moved_bytes, is_free
 from .predicting import predict_trace
-from .products import find_kind, find_sizes
 from .tables import EfficiencyTable, Point
 
 #: Shorter calls are timed several at a time, so that the clock is no part of them.

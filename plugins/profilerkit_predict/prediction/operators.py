@@ -8,7 +8,7 @@ import re
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import OpRecord
 
-from .families import find_family
+from .kinds import find_family
 from .operator_names import plain_name
 
 #: Operators that move no byte: a tensor of another shape, the tensor itself, and tensors without values. Traces have no

@@ -10,7 +10,7 @@ from itertools import filterfalse, groupby
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
-from .families import find_family
+from .kinds import find_family
 from .operators import count_moved_bytes, is_free
 
 #: The types of layers that run as one kernel.

@@ -30,10 +30,9 @@ from profilerkit_predict.prediction.cases import (
     OperatorCall,
 )
 from profilerkit_predict.prediction.device_file import write_toml
-from profilerkit_predict.prediction.families import find_family
+from profilerkit_predict.prediction.kinds import find_family, find_kind, find_sizes
 from profilerkit_predict.prediction.measuring import choose_clock, measure_networks, measure_tables
 from profilerkit_predict.prediction.operators import count_moved_bytes, is_free
-from profilerkit_predict.prediction.products import find_kind, find_sizes
 from profilerkit_predict.prediction.regions import find_regions
 from profilerkit_predict.prediction.regions import join_recurrences as whole
 
