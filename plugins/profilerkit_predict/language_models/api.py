@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit.arguments.checks import FLAG, at_least, between
 from profilerkit.backend import Backend
@@ -130,105 +130,73 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    options = _Options(
-        prompts=_Prompts(
-            prompt=_COUNT.or_none()("prompt", prompt),
-            new=_COUNT.or_none()("new", new),
-            inputs={InputKind.IMAGES: images, InputKind.AUDIO: audio},
-            image_size=read_image_size(image_size, images),
-        ),
-        batches=tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})),
-        devices=_read_values("device", device, device_of),
-        weights=_read_values("weights", weights, find_weight_format),
-        engine={
-            "layout": read_layout(_COUNT("devices", devices), parallel),
-            "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
-            "cache_format": _read_cache_format(cache_dtype),
-            "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
-            "engine": rule,
-        },
-        limits={
-            "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
-            "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
-            "rate": RATE("rate", rate),
-        },
-        draft=draft,
-        speculation=read_speculation(draft_tokens, acceptance, draft),
-        adapters={"rank": lora_rank, "count": lora_adapters, "targets": lora_targets},
-        repetitions=_COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0,
-        backend=backend,
-        trust=trust,
+    choose_prompts = partial(
+        _choose_prompts,
+        prompt=_COUNT.or_none()("prompt", prompt),
+        new=_COUNT.or_none()("new", new),
+        counts={InputKind.IMAGES: images, InputKind.AUDIO: audio},
+        image_size=read_image_size(image_size, images),
     )
-    reports = [
-        report
-        for model, kind in product(models, _read_values("dtype", dtype, _name_dtype))
-        for report in _report_model(model, kind, name, options)
-    ]
+    batches = tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)}))
+    on_devices = _read_values("device", device, device_of)
+    formats = _read_values("weights", weights, find_weight_format)
+    in_engine = {
+        "layout": read_layout(_COUNT("devices", devices), parallel),
+        "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
+        "cache_format": _read_cache_format(cache_dtype),
+        "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
+        "engine": rule,
+    }
+    limits = {
+        "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
+        "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
+        "rate": RATE("rate", rate),
+    }
+    speculation = read_speculation(draft_tokens, acceptance, draft)
+    repetitions = _COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0
+
+    def report(model: Any, kind: str | None) -> Iterator[LanguageModelReport]:
+        """Yield the report of a model with a dtype, for each device and each format of its weights."""
+        open_source = partial(open_facts_source, dtype=kind, backend=backend, trust=trust)
+        with collector_paused():  # it would go through all objects many times while modules are imported
+            source = open_source(model, name=name)
+            lengths, inputs = choose_prompts(source)
+            facts = source.find_facts(lengths)
+        adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
+        cost = StepCost(facts, adapters=adapters, inputs=inputs, **in_engine)
+        _require_possible(cost, lengths, speculation)
+        drafter = find_drafter(draft, facts, sum(lengths), open_source)
+        measured = source.generate(lengths, batches[0], repetitions) if repetitions else None
+        request = Request(*lengths, **limits)
+        find_cache = partial(source.find_cache, block_size=cost.block_size)
+        for target, form in product(on_devices, formats):
+            if form is None and facts.unknown_storage:
+                raise InputError(facts.unknown_storage)
+            on_device = replace(cost, device=target, weights=form)
+            drafting = add_drafter(speculation, on_device, drafter)
+            made = make_report(on_device, request, batches, drafting)
+            yield replace(made, measured=measured, cache_after=find_cache)
+
+    kinds = _read_values("dtype", dtype, _name_dtype)
+    reports = [one for model, kind in product(models, kinds) for one in report(model, kind)]
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
-class _Prompts(NamedTuple):
-    """The requested prompts and generations; None for what was not given."""
-
-    prompt: int | None
-    new: int | None
-    #: How many of each kind a prompt has besides its text.
-    inputs: Mapping[InputKind, int | None]
-    image_size: ImageSize | None
-
-    def choose(self, source: FactsSource) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
-        """Return the requested or usual lengths, and the images and sound of prompts, which lengthen the prompts."""
-        text = source.choose_lengths(self.prompt, self.new)
-        inputs = tuple(
-            EncodedInputs(source.find_encoder(kind, self.image_size), _COUNT(kind, count))
-            for kind, count in self.inputs.items()
-            if count is not None
-        )
-        return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
-
-
-class _Options(NamedTuple):
-    """The arguments of `llm` that are the same for all models, read and checked."""
-
-    prompts: _Prompts
-    batches: tuple[int, ...]
-    devices: Sequence[DeviceInfo | None]
-    weights: Sequence[WeightFormat | None]
-    #: Arguments of `StepCost`, of `Request` and of `read_adapters`.
-    engine: Mapping[str, Any]
-    limits: Mapping[str, Any]
-    adapters: Mapping[str, Any]
-    draft: Any
-    speculation: Speculation | None
-    #: Of the measured generation; 0 without a measurement.
-    repetitions: int
-    backend: Backend | str | None
-    trust: bool
-
-    def open_source(self, model: Any, dtype: str | None, name: str | None = None) -> FactsSource:
-        """Return the source of the facts of a model, or of a drafter."""
-        return open_facts_source(model, dtype, self.backend, name, self.trust)
-
-
-def _report_model(model: Any, dtype: str | None, name: str | None, options: _Options) -> Iterator[LanguageModelReport]:
-    """Yield the report of a model for each device and each format of its weights."""
-    with collector_paused():  # it would go through all objects many times while modules are imported
-        source = options.open_source(model, dtype, name)
-        lengths, inputs = options.prompts.choose(source)
-        facts = source.find_facts(lengths)
-    cost = StepCost(facts, adapters=read_adapters(facts, **options.adapters), inputs=inputs, **options.engine)
-    _require_possible(cost, lengths, options.speculation)
-    drafter = find_drafter(options.draft, facts, sum(lengths), partial(options.open_source, dtype=dtype))
-    measured = source.generate(lengths, options.batches[0], options.repetitions) if options.repetitions else None
-    request = Request(*lengths, **options.limits)
-    find_cache = partial(source.find_cache, block_size=cost.block_size)
-    for device, weights in product(options.devices, options.weights):
-        if weights is None and facts.unknown_storage:
-            raise InputError(facts.unknown_storage)
-        on_device = replace(cost, device=device, weights=weights)
-        drafting = add_drafter(options.speculation, on_device, drafter)
-        report = make_report(on_device, request, options.batches, drafting)
-        yield replace(report, measured=measured, cache_after=find_cache)
+def _choose_prompts(
+    source: FactsSource,
+    prompt: int | None,
+    new: int | None,
+    counts: Mapping[InputKind, int | None],
+    image_size: ImageSize | None,
+) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
+    """Return the requested or usual lengths, and the images and sound of prompts, which lengthen the prompts."""
+    text = source.choose_lengths(prompt, new)
+    inputs = tuple(
+        EncodedInputs(source.find_encoder(kind, image_size), _COUNT(kind, count))
+        for kind, count in counts.items()
+        if count is not None
+    )
+    return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
 
 
 def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation | None) -> None:
