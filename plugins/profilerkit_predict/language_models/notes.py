@@ -70,10 +70,13 @@ _NO_ARRIVALS = (
     "nothing follows for {rate:g} requests/s: give a device (--device) with the figures that times follow from, which "
     "one sequence at least fits on"
 )
-_NO_FIT = "batch {batch} does not fit on {count} device(s), {needed}"
+_NO_FIT = "batch {batch} does not fit on {devices}, {needed}"
 _NEEDED = (
     "and needs {needed}: its times are those of a device with memory enough; give devices={needed} (--devices) for the "
     "bounds of so many"
+)
+_IN_FLOAT32 = (
+    "activations and cache count in float32; engines serve most models in 16 bits: dtype='bf16' (--dtype bf16)"
 )
 _NEVER = "nor on any number of them: its times are those of a device with memory enough"
 _NO_PEAK = (
@@ -111,10 +114,12 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
 def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Iterable[str]:
     """Yield whether times are bounds or estimates, which batches do not fit, and which peaks are not known."""
     yield report.reason_without_estimates or _ESTIMATED
+    if report.facts.dtype == "float32":
+        yield _IN_FLOAT32
     for fit in report.fits:
         if fit.memory.fits is False:
             needed = _NEVER if fit.needed_devices is None else _NEEDED.format(needed=fit.needed_devices)
-            yield _NO_FIT.format(batch=fit.batch, count=report.cost.devices, needed=needed)
+            yield _NO_FIT.format(batch=fit.batch, devices=format_count(fit.devices, "device"), needed=needed)
     if report.serving[0].time_to_first_token is None:
         yield f"{device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
     missing: dict[str, None] = {}

@@ -146,7 +146,13 @@ def test_weights_of_8_bits_are_bound_by_the_peak_of_8_bits() -> None:
 def test_a_model_that_does_not_fit_says_so() -> None:
     config = tiny_config(vocab_size=40_000)
     text = str(llm(config, prompt=8, new=2, device=DEVICE, dtype="bf16"))
-    assert "batch 1 does not fit on 1 device(s), and needs" in text
+    assert "batch 1 does not fit on 1 device, and needs" in text
+
+
+@pytest.mark.parametrize(("dtype", "is_noted"), [("fp32", True), ("bf16", False)])
+def test_activations_of_float32_are_noted(dtype: str, is_noted: bool) -> None:
+    text = str(llm(tiny_config(), prompt=8, new=2, device=DEVICE, dtype=dtype))
+    assert ("engines serve most models in 16 bits" in " ".join(text.split())) == is_noted
 
 
 def test_a_short_prompt_is_traced_with_more_tokens() -> None:
