@@ -27,7 +27,6 @@ from ..times.layer_times import CallTime, LayerTime, LayerTimeTable
 from ..times.measurement import Measurement
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_once
 from .comparison import distinct_names
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
@@ -215,7 +214,6 @@ def _read_layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
         calls = convert(time.get("each_call"), list[_Call], f"{where}.times[{index}].each_call")
         each_call = [CallTime(*call) for call in calls]
         times.append(convert({**time, "each_call": each_call}, LayerTime, f"{where}.times[{index}]"))
-    require_once((time.path for time in times), f"{where}.times", "path")
     return LayerTimeTable(times)
 
 

@@ -1,8 +1,8 @@
-"""A report as values that JSON can hold, and back; reading checks every field, and how the parts fit each other."""
+"""A report as values that JSON can hold, and back; reading checks every field."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,6 @@ from ..error_text import shown
 from ..piping.outcome import Completeness
 from ..trace.bounds import Bounds, Sign
 from ..trace.records import MemoryTimeline
-from ..trace.table import Table
-from .checked_tables import require_layers, require_once, require_operator_times, require_operators
 from .json_values import convert, from_plain, to_plain, write_fields
 from .report import Report, StatusRecord
 
@@ -48,51 +46,16 @@ def read_report(body: Any, where: str = "") -> Report:
     fields = convert(body, dict[str, Any], where.removesuffix("."))
     statuses = convert(fields.get("statuses"), list[dict[str, Any]], f"{where}statuses")
     records = [_read_record(status, f"{where}statuses[{index}]") for index, status in enumerate(statuses)]
-    require_once((record.key for record in records), f"{where}statuses", "key")
     data = convert(fields.get("data"), dict[str, Any], f"{where}data")
     parts = {
         "statuses": {record.key: record for record in records},
         "data": {key: from_plain(value, f"{where}data.{key}") for key, value in data.items()},
         "layers": from_plain(fields.get("layers"), f"{where}layers"),
         "operators": from_plain(fields.get("operators"), f"{where}operators"),
-        "memory": _read_timeline(fields.get("memory"), f"{where}memory"),
     }
-    report = convert({**fields, **parts}, Report, where.removesuffix("."))
-    _require_whole(report, where)
-    return report
-
-
-def _require_whole(report: Report, where: str) -> None:
-    """Raise `ValueError`, naming the field, if a part of a report lacks something or does not fit another."""
-    for index, record in enumerate(report.statuses.values()):
-        if isinstance(record.value, Table):
-            require_operator_times(record.value, f"{where}statuses[{index}].value")
-    if report.layers is not None:
-        require_layers(report.layers, f"{where}layers")
-    if report.operators is not None:
-        require_operators(report.operators, f"{where}operators")
-    if report.memory is not None and report.operators is not None:
-        actual, expected = len(report.memory.live_bytes), len(report.operators)
-        if actual != expected:
-            raise ValueError(f"{where}memory.live_bytes has {actual} values for {expected} operators")
-
-
-def _read_timeline(plain: Any, where: str) -> MemoryTimeline | None:
-    if plain is None:
-        return None
-    memory = convert(plain, MemoryTimeline, where)
-    counts: dict[str, Iterable[int]] = {
-        "weight_bytes": [memory.weight_bytes],
-        "input_bytes": [memory.input_bytes],
-        "live_bytes": memory.live_bytes,
-        "unsized": memory.unsized.values(),
-        "parts": memory.parts.values(),
-        "left_bytes": [memory.left_bytes or 0],
-    }
-    for name, numbers in counts.items():
-        if min(numbers, default=0) < 0:
-            raise ValueError(f"{where}.{name} has {min(numbers)}, no number from 0")
-    return memory
+    if fields.get("memory") is not None:
+        parts["memory"] = convert(fields["memory"], MemoryTimeline, f"{where}memory")
+    return convert({**fields, **parts}, Report, where.removesuffix("."))
 
 
 def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:

@@ -1,7 +1,7 @@
 """Reports and comparisons in files: JSON with a seal of format, schema and checksum before it.
 
-Reading checks everything: a file that was cut off, changed or written by another program is an error that names the
-field, never a wrong number.
+Reading checks the seal and the type of each field: a file that was cut off, changed or written by another program is an
+error that names the field, never a wrong number.
 """
 
 from __future__ import annotations
