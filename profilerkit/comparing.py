@@ -11,7 +11,6 @@ from .hooks.manager import announce
 from .piping.computation import Computation
 from .piping.function import JointFunction, describe
 from .piping.requests import KeyRequest, read_request
-from .piping.returned import read_outcomes
 from .process.containment import contained
 from .process.contents import list_contents
 from .process.restoring import whole_call
@@ -110,7 +109,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         return
     group = object()
     for computation, call, value in zip(computations, calls, returned, strict=True):
-        computation.store(call, read_outcomes(call.binding, value, call.traces), group)
+        computation.store(call, value, group)
 
 
 def _measure_without_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..process.contents import list_contents
@@ -52,9 +52,11 @@ class Call:
         return [value for value in self.arguments.values() if isinstance(value, ModelTrace)]
 
     def map_statuses(self, change: Callable[[StatusKey], StatusKey]) -> Call:
-        """Return the call with what ``change`` returns for each status."""
+        """Return the call with what ``change`` returns for each status, and its value."""
         statuses = {name: change(status) for name, status in self.statuses.items()}
-        return replace(self, statuses=statuses, requested=[change(status) for status in self.requested])
+        values = {name: status.value for name, status in statuses.items()}
+        requested = [change(status) for status in self.requested]
+        return Call(self.binding, {**self.arguments, **values}, statuses, requested)
 
     def list_contents(self) -> object:
         """Return the present contents of all that may be changed in place: arguments, and the function's attributes.

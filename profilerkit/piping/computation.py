@@ -38,12 +38,12 @@ from .function import describe
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding
 from .requests import first_of_several
-from .returned import inherit_gaps, read_outcomes
+from .returned import make_inapplicable, read_outcomes
 from .status import Metric, StatusKey
 
 __all__ = ["Computation"]
 
-#: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
+#: What a function that is not called returns: each of its keys gets the backend's reason.
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
 
 
@@ -151,17 +151,19 @@ class Computation:
 
     def _compute(self, call: Call) -> StatusKey:
         try:
-            returned: Any = _INAPPLICABLE
-            if self.applies(call.binding):
-                returned = _find_obstacle(call) or self._invoke(call)
-            outcomes = read_outcomes(call.binding, returned, call.traces)
+            return self.store(call, self._invoke(call))
         except Exception as error:
             self._failed[id(call.binding.function)] = error
             raise
-        return self.store(call, outcomes)
 
     def _invoke(self, call: Call) -> Any:
+        """Return what the function of a call returns, or why it is not called."""
         binding = call.binding
+        if not self.applies(binding):
+            return _INAPPLICABLE
+        obstacle = _find_obstacle(call)
+        if obstacle is not None:
+            return obstacle
         try:
             with self.at_work(call), contained(binding.plugin, describe(binding.function)):
                 if not binding.contract.handles_model:
@@ -183,25 +185,14 @@ class Computation:
     def _inapplicable(self) -> Mapping[str, str]:
         return list_inapplicable(self.provided["backend"], self.provided["model"])
 
-    def _limit_to_model(self, name: str, outcome: Outcome) -> Outcome:
-        """Return the outcome of a key; unavailable, with the backend's reason, where it does not apply to the model."""
-        reason = self._inapplicable.get(name)
-        if reason is None:
-            return outcome
-        return Outcome.of(Unavailable(f"does not apply to this model: {reason}", is_applicable=False))
-
-    def store(self, call: Call, outcomes: Mapping[str, Outcome], group: object | None = None) -> StatusKey:
-        """Remember the outcomes of a call for all the keys that its function still holds."""
+    def store(self, call: Call, returned: Any, group: object | None = None) -> StatusKey:
+        """Remember what a call has returned, for all the keys that its function still holds."""
         call = call.map_statuses(self._runs.renew)  # a run may have contradicted the trace since
-        sources = call.sources
-        incomplete = [source for source in sources if source.outcome.missing]
-        statuses: dict[str, StatusKey] = {}
+        outcomes = read_outcomes(call, returned, self._inapplicable)
+        sources, statuses = call.sources, dict[str, StatusKey]()
         for bound in self.registry.list_bindings(call.binding.function):
-            name = bound.key.NAME
-            if name in outcomes:
-                outcome = self._limit_to_model(name, outcomes[name])
-                outcome = inherit_gaps(outcome, incomplete) if incomplete else outcome
-                statuses[name] = bound.key.with_outcome(outcome, sources)
+            if bound.key.NAME in outcomes:
+                statuses[bound.key.NAME] = bound.key.with_outcome(outcomes[bound.key.NAME], sources)
         self.cache.keep(call, statuses, group)
         self._runs.compare(outcomes)
         return self.cache.entries[call.binding.key.NAME].status
@@ -210,8 +201,9 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         outcome = replace(Outcome.of(Failure(error)), note=_describe_origin(error))
         for bound in self.registry.list_bindings(binding.function):
-            status = bound.key.with_outcome(self._limit_to_model(bound.key.NAME, outcome))
-            self.cache.keep_failure(bound, status)
+            reason = self._inapplicable.get(bound.key.NAME)
+            limited = outcome if reason is None else make_inapplicable(reason)
+            self.cache.keep_failure(bound, bound.key.with_outcome(limited))
 
 
 def _describe_origin(error: Exception) -> str:

@@ -18,34 +18,36 @@ from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS
 from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
+from .calls import Call
 from .function import ProfilerFunction, describe
 from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
 from .registry import Binding
 from .status import Metric, StatusKey
 
-__all__ = ["apply_gaps", "inherit_gaps", "read_outcomes"]
+__all__ = ["apply_gaps", "inherit_gaps", "make_inapplicable", "read_outcomes"]
 
 #: The types of most values, which are never wrong.
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
-def read_outcomes(binding: Binding, returned: Any, traces: Sequence[ModelTrace]) -> dict[str, Outcome]:
+def read_outcomes(call: Call, returned: Any, inapplicable: Mapping[str, str]) -> dict[str, Outcome]:
     """Read what a function returned: a dict by name, or the bare value of its only key.
 
     A value may be a number, a text, a `Measurement`, a table, or a list, tuple or dict of these; a key that is no
-    metric may have any value. NaN is no value. A value that is computed from traces has the gaps of each.
+    metric may have any value. NaN is no value. A value has the gaps of all that it was computed from.
 
     Args:
-        binding: The function, with the key that it was called for.
+        call: The call of the function.
         returned: What it returned.
-        traces: The traces among its arguments.
+        inapplicable: The keys that have no meaning for the model, each with the reason.
 
     Raises `TypeError` for anything else.
     """
+    binding = call.binding
     function, keys = binding.function, {key.NAME: key for key in binding.contract.keys}
     if isinstance(returned, (Outcome, Unavailable)):
-        return dict.fromkeys(keys, Outcome.of(returned))
+        returned = dict.fromkeys(keys, returned)
     if not isinstance(returned, dict):
         if len(keys) > 1:
             _require_finished(function, returned)  # of a generator there is more to say
@@ -56,7 +58,20 @@ def read_outcomes(binding: Binding, returned: Any, traces: Sequence[ModelTrace])
         returned = {binding.key.NAME: returned}
     if returned.keys() != keys.keys():
         raise _make_keys_error(binding, returned)
-    return {name: _read_outcome(function, key, returned[name], traces) for name, key in keys.items()}
+    traces, incomplete = call.traces, [source for source in call.sources if source.outcome.missing]
+    outcomes: dict[str, Outcome] = {}
+    for name, key in keys.items():
+        if name in inapplicable:
+            outcomes[name] = make_inapplicable(inapplicable[name])
+        else:
+            outcome = _read_outcome(function, key, returned[name], traces)
+            outcomes[name] = inherit_gaps(outcome, incomplete) if incomplete else outcome
+    return outcomes
+
+
+def make_inapplicable(reason: str) -> Outcome:
+    """Return the outcome of a key that has no meaning for the model."""
+    return Outcome.of(Unavailable(f"does not apply to this model: {reason}", is_applicable=False))
 
 
 def _make_keys_error(binding: Binding, returned: Mapping[Any, Any]) -> TypeError:
