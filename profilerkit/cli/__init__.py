@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter
 from typing import Any
@@ -27,6 +26,7 @@ from .printing import (
     say,
     show_traceback,
 )
+from .quiet_imports import keep_frameworks_quiet
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         with print_warnings_in_a_line():
             if has_own_process:
-                os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # most log lines of TensorFlow
+                keep_frameworks_quiet()
             result = cli(args=arguments, standalone_mode=False, obj=has_own_process)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:

@@ -26,7 +26,8 @@ ALLOWED = {
     "backend_kit/keras_layers.py": {"keras"},
     # Whose tensors become arrays, for the backends that run on arrays.
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},
-    # Libraries that do not survive a fork: facts about a process, whatever the backend.
+    # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
+    "cli/quiet_imports.py": {"tensorflow"},
     "isolation/forkable.py": {"tensorflow", "jax", "torch"},
     # Public functions of plugins are handed on lazily, from this one table.
     "__init__.py": {"profilerkit_audits", "profilerkit_predict"},
