@@ -188,12 +188,6 @@ class LiveBytes:
             if watched is not None and watched.key not in shared:
                 watched.made = True
 
-    def mark_as_kept(self, tensor: torch.Tensor) -> None:
-        """Note that a tensor which was made for the pass is torch's own, and may stay after it."""
-        watched = self._find(tensor)
-        if watched is not None:
-            watched.made = False
-
     def list_remaining(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""
         return {key for key, watched in list(self.by_storage.items()) if watched.made}

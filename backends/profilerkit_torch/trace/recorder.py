@@ -24,7 +24,6 @@ from ..model.storages import storage_key
 from ..model.tensors import is_wrapper_class
 from ..untouched.write_guard import WriteGuard
 from .higher_order import run_higher_order
-from .kept_casts import KeptCasts
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
@@ -111,7 +110,6 @@ class Recorder(WatchingMode, PassRecord):
         self.origins: Origins = Origins(self.live, stands_in, self.miss_origin)
         #: Makes the mode that is active while the model's code runs, and that answers its questions about stand-ins.
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
-        self.casts: KeptCasts = KeptCasts(self.live, settings.stands_in)
         #: What is remembered of operators, by their signatures.
         self._plans: PlanStore = find_plans(settings.kernels) if settings.on_meta else PlanStore({}, {})
         #: Operators that return views of their only tensor.
@@ -141,10 +139,7 @@ class Recorder(WatchingMode, PassRecord):
                 return result
         if self.settings.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
-        result = self._dispatch(func, args, kwargs)
-        if self.casts.are_kept:
-            self.casts.note(func, args, result)
-        return result
+        return self._dispatch(func, args, kwargs)
 
     def _require_no_gradients(self, args: Any, kwargs: Any) -> None:
         """Refuse an operator whose result would have a gradient in a run."""

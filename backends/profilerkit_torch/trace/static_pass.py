@@ -101,7 +101,7 @@ class RecordedPass:
                     self._kind.run(self._model, prepared.inputs, recorder)
                 spread = self._find_peak_spread(recorder, alive.of_inputs)
             finally:
-                recorder.casts.forget_gradients()
+                torch.clear_autocast_cache()  # in a block of the caller's it would keep the casts of stand-ins
                 recorder.values.forget()
             _require_answers(recorder, self.inventory)
             if self._is_lazy:  # here, since the weights that the pass has made are taken away again
