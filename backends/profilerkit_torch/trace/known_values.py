@@ -4,12 +4,14 @@ The path of a model depends on positions, masks and lengths. Each such stand-in,
 *concrete* tensor on the CPU with its values, and the same operators act on both: a view of the stand-in has a view of
 the concrete tensor, an in-place operator writes to it. Random numbers, and tensors above a mebibyte, have none.
 
-A stand-in for a buffer or an input of the user has that tensor as its *original*; its concrete tensor is made at the
-first write to it, or when its values are read. `operator_results` has the operators whose results depend on values.
+A stand-in for a small buffer or input of integers begins with a copy of their values. `operator_results` has the
+operators whose results depend on values.
 """
 
 from __future__ import annotations
 
+import weakref
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,8 +20,8 @@ import torch
 from ..compat.modes import disable_dispatch_modes
 from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.storages import storage_key
+from ..model.tensors import PLAIN_TYPES
 from ..untouched.write_guard import written_by
-from .kept_values import ConcreteTensors, Originals
 from .operator_facts import find_nature, tensors_among, tensors_in
 
 __all__ = ["FakeValues", "KnownValues", "is_small"]
@@ -30,17 +32,88 @@ _META = torch.device("meta")
 _MOST_BYTES = 2**20
 
 
+class _Concrete(weakref.ref[torch.Tensor]):
+    """A weak reference to a tensor without values, with the values beside it.
+
+    Attributes:
+        identity: The ``id`` of the tensor without values.
+        storage: The address of its storage, which its views have too.
+        values: The concrete tensor, on the CPU.
+    """
+
+    __slots__ = ("identity", "storage", "values")
+
+    identity: int
+    storage: int
+    values: torch.Tensor
+
+
+class ConcreteTensors:
+    """The concrete tensors of the stand-ins that are alive; one that is freed takes its concrete tensor along.
+
+    The recorder reads `by_id` and `storages` at every operator, which is why they are plain attributes; only the
+    methods change them.
+    """
+
+    def __init__(self) -> None:
+        #: The concrete tensor of a stand-in, by the stand-in's ``id``.
+        self.by_id: dict[int, _Concrete] = {}
+        #: How many stand-ins with one share a storage, by its address; a storage without any is left out.
+        self.storages: Counter[int] = Counter()
+
+    def find(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return the concrete tensor of a stand-in; None where it has none."""
+        concrete = self.by_id.get(id(tensor))
+        return concrete.values if concrete is not None and concrete() is tensor else None
+
+    def add(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
+        """Give a stand-in a concrete tensor, in place of the one that it may have."""
+        self.remove(tensor)
+        concrete = _Concrete(tensor, self._free)
+        concrete.identity = id(tensor)
+        concrete.storage = storage_key(tensor)
+        concrete.values = values
+        self.by_id[concrete.identity] = concrete
+        self.storages[concrete.storage] += 1
+
+    def remove(self, tensor: torch.Tensor) -> None:
+        """Take the concrete tensor of a stand-in away, if it has one."""
+        concrete = self.by_id.get(id(tensor))
+        if concrete is not None:
+            self._remove(concrete)
+
+    def remove_storage(self, storage: int) -> None:
+        """Take away the concrete tensors of all stand-ins that share a storage."""
+        if storage in self.storages:
+            for concrete in [concrete for concrete in self.by_id.values() if concrete.storage == storage]:
+                self._remove(concrete)
+
+    def clear(self) -> None:
+        """Let go of all tensors."""
+        self.by_id.clear()
+        self.storages.clear()
+
+    def _free(self, concrete: _Concrete) -> None:
+        """Take away the concrete tensor of a stand-in that was freed, unless another tensor has its ``id`` by now."""
+        if self.by_id.get(concrete.identity) is concrete:
+            self._remove(concrete)
+
+    def _remove(self, concrete: _Concrete) -> None:
+        del self.by_id[concrete.identity]
+        self.storages[concrete.storage] -= 1
+        if not self.storages[concrete.storage]:
+            del self.storages[concrete.storage]
+
+
 class KnownValues:
     """The known values of tensors of one pass on the meta device.
 
     Attributes:
         concrete: The concrete tensors of stand-ins.
-        originals: The user's tensors that have stand-ins.
     """
 
     def __init__(self) -> None:
         self.concrete: ConcreteTensors = ConcreteTensors()
-        self.originals: Originals = Originals()
         #: Storages of real tensors that were written to with values that are unknown.
         self._overwritten: set[int] = set()
 
@@ -61,25 +134,23 @@ class KnownValues:
     # Known values -----------------------------------------------------------------------------------------------------
 
     def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
-        """Give a stand-in the values of its original for the whole pass, if these are integers."""
-        if not (original.is_floating_point() or original.is_complex() or original.is_meta):
-            self.originals.add(tensor, original)
+        """Give a stand-in the values of the user's tensor of integers, if these are few."""
+        if type(original) in PLAIN_TYPES and is_small(original):
+            self.give(tensor, self._copy_to_cpu(original, copy=True))
 
     def forget(self) -> None:
         """Let go of all tensors after the pass: its recorder is part of a cycle, and they would outlive it."""
         self.concrete.clear()
-        self.originals.clear()
 
     def find(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the tensor's values, on the CPU; None where they are unknown."""
         if not self.stands_in(tensor):
             return None if self.is_overwritten(tensor) else self._copy_to_cpu(tensor)
-        self._make_concrete(tensor)
         return self.concrete.find(tensor)
 
     def may_know(self, value: Any) -> bool:
-        """Return whether a value is a stand-in that has a concrete tensor, or an original to make it of."""
-        return id(value) in self.concrete.by_id or id(value) in self.originals.by_id
+        """Return whether a value is a stand-in that has a concrete tensor."""
+        return id(value) in self.concrete.by_id
 
     def is_overwritten(self, tensor: torch.Tensor) -> bool:
         """Return whether a real tensor was written to with values that are unknown: it has others than in a run."""
@@ -87,17 +158,10 @@ class KnownValues:
 
     def give(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
         """Give a stand-in a concrete tensor; values that are not on the CPU take away the one that it has."""
-        self.originals.remove(tensor)
         if values.device == _CPU:
             self.concrete.add(tensor, values)
         else:
             self.concrete.remove(tensor)
-
-    def _make_concrete(self, tensor: torch.Tensor) -> None:
-        """Give a tensor that has a small original a copy of its values, which operators may write to."""
-        original = self.originals.find(tensor)
-        if original is not None and is_small(original):
-            self.give(tensor, self._copy_to_cpu(original, copy=True))
 
     def _copy_to_cpu(self, tensor: torch.Tensor, **options: Any) -> torch.Tensor:
         moved: torch.Tensor = self.run(torch.Tensor.to, (tensor, _CPU), options)
@@ -122,21 +186,12 @@ class KnownValues:
     def _follow_write(self, func: Any, args: Any, kwargs: Any) -> None:
         """Repeat an in-place operator on the concrete tensors; if that cannot be, its targets lose their values."""
         targets = list(written_by(func, args, kwargs))
-        for target in targets:
-            self._take_values_from_original(target)
         if not any(map(self._is_stored_with_values, targets)):
             return
         if find_nature(func).has_values and self.run_on_values(func, args, kwargs) is not None:
             return
         for target in targets:
             self._lose_values(target)
-
-    def _take_values_from_original(self, target: torch.Tensor) -> None:
-        """Give a stand-in that is written to for the first time a copy of the values of its original."""
-        if self.stands_in(target) and not target.is_floating_point():
-            stand_in = self.originals.find_by_storage(storage_key(target))  # itself, or another one like ``x.data``
-            if stand_in is not None:
-                self._make_concrete(stand_in)
 
     def _is_stored_with_values(self, tensor: torch.Tensor) -> bool:
         """Return whether a tensor is real, or shares its storage with a stand-in that has a concrete tensor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -100,14 +101,28 @@ def has_unread(prepared: PreparedModel) -> bool:
 
 
 def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
-    """Tell the recorder the values of stand-ins for buffers and inputs."""
-    stand_ins = prepared.stand_ins
-    for buffer in buffers:
-        if id(buffer) in stand_ins:
-            recorder.values.read_from(stand_ins[id(buffer)], buffer)
-    for leaf, stand_in in zip(prepared.user_inputs.leaves, prepared.inputs.leaves(), strict=True):
-        if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
-            recorder.values.read_from(stand_in, leaf)
+    """Tell the recorder the values of stand-ins for buffers and inputs of integers.
+
+    It learns none of tensors that share memory: a write to one stand-in would not change the values of the other.
+    """
+    pairs = [(prepared.stand_ins.get(id(buffer), buffer), buffer) for buffer in buffers]
+    pairs += [
+        (stand_in, leaf)
+        for leaf, stand_in in zip(prepared.user_inputs.leaves, prepared.inputs.leaves(), strict=True)
+        if isinstance(leaf, torch.Tensor)
+    ]
+    originals = {
+        id(stand_in): (stand_in, leaf) for stand_in, leaf in pairs if stand_in is not leaf and _has_integers(leaf)
+    }
+    sharing = Counter(storage_key(original) for _, original in originals.values())
+    for stand_in, original in originals.values():
+        if sharing[storage_key(original)] == 1:
+            recorder.values.read_from(stand_in, original)
+
+
+def _has_integers(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has values, and these are integers or booleans."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_meta)
 
 
 def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
