@@ -13,24 +13,28 @@ computed of these numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+import threading
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from profilerkit.arguments.structures import tensors_in as values_in
+from profilerkit.process.collector import frozen_objects_found
+from profilerkit.process.restoring import for_each, restored
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
-from ..compat.modes import unseen_by_functions
+from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor, storage_address
 from ..costs.shapes import has_floats
-from ..model.tensors import list_wrapped
+from ..model.tensors import list_tensors_alive, list_wrapped
 from ..untouched.write_guard import written_by
 from .exposed_memory import ExposedMemory, find_key
 from .live_bytes import LiveBytes
 from .operator_facts import LIFT, reads_numbers, tensors_among, tensors_in
-from .untracked_tensors import UntrackedTensors
+from .unseen_work import OtherThreads
 
 __all__ = ["EMPTY", "Origins"]
 
@@ -50,7 +54,6 @@ class Origins:
     """Checks the tensors that reach operators and results of a pass, before they are read.
 
     Attributes:
-        untracked: Gets each tensor in memory that the recorder does not know.
         exposed: The known memory whose content no operator may have written.
 
     Args:
@@ -63,9 +66,65 @@ class Origins:
         self, live: LiveBytes, stands_in: Callable[[torch.Tensor], bool] | None, report: Callable[[], None]
     ) -> None:
         self._live = live
+        self._stands_in = stands_in or (lambda tensor: False)
         self._report = report
         self.exposed: ExposedMemory = ExposedMemory(live, report)
-        self.untracked: UntrackedTensors = UntrackedTensors(live, self.exposed, stands_in, report)
+        #: Whether tensors of the model or of its inputs have values.
+        self._has_values = stands_in is None
+        #: Whether numbers have left torch: tensors that come from now on may have been computed of them.
+        self._numbers_are_outside = False
+        #: Whether torch itself is making tensors now, from the sequences in an index.
+        self._is_indexing = False
+        self._threads = OtherThreads()
+        #: Tensors with values from before the pass, and tensors that were judged already.
+        self._others = LiveBytes()
+        self._knows_earlier = False
+        #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
+        self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+
+    @contextmanager
+    def follow(self, *, objects_have_values: bool) -> Iterator[None]:
+        """Note the threads that are started; if tensors have values, note all tensors from before the pass.
+
+        ``objects_have_values`` says whether objects among the inputs hold tensors, which have no stand-ins. Leaves of
+        the graph that are no weights of the model get their gradients back at the end.
+        """
+        self._has_values |= objects_have_values
+        if self._has_values:
+            self._know_earlier()
+        if self._has_values or threading.active_count() > 1:
+            self._threads.begin_counting()
+        with restored(self._restore_gradients, in_child=False), self._threads.follow():
+            yield
+
+    def _know_earlier(self) -> None:
+        """Note all existing tensors, in the first call: a tensor from before that is no result of other work."""
+        if self._knows_earlier:
+            return
+        self._knows_earlier = True
+        # The pass may be under way: asking a sparse tensor for its parts is no work of the model.
+        with frozen_objects_found(), unseen_by_functions(), disable_dispatch_modes():
+            for tensor in list_tensors_alive():
+                self._others.add(tensor, 0)
+
+    def _restore_gradients(self) -> None:
+        for_each(setattr, [(leaf, "grad", gradient) for leaf, gradient in self._leaves.values()])
+
+    @contextmanager
+    def accept_indices(self) -> Iterator[None]:
+        """Accept the integers that torch makes inside, from the sequences in an index."""
+        outside, self._is_indexing = self._is_indexing, True
+        try:
+            yield
+        finally:
+            self._is_indexing = outside
+
+    def accept(self, results: Any) -> None:
+        """Know the results of a layer that has a formula of its own."""
+        with unseen_by_functions():
+            for tensor in _list_tensors(results):
+                self._live.add(tensor)
+                self.exposed.accept(tensor)
 
     def expose(self, tensor: torch.Tensor, values: torch.Tensor, *, copied: bool = False) -> None:
         """Note that a tensor's numbers leave torch, and the memory that they are in too unless they are copied.
@@ -75,44 +134,10 @@ class Origins:
         if not has_floats(tensor):
             return
         if tensor.numel() > 1:
-            self.untracked.note_numbers_outside()
+            self._numbers_are_outside = True
+            self._know_earlier()
         if not copied:
             self.exposed.add(tensor, values)
-
-    def accept(self, results: Any) -> None:
-        """Know the results of a layer that has a formula of its own."""
-        with unseen_by_functions():
-            for tensor in _list_tensors(results):
-                self._live.add(tensor)
-                self.exposed.accept(tensor)
-
-    def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
-        """Look at views whose memory was not known before: they are of tensors that no recorded operator made."""
-        keys = {find_key(tensor) for tensor in tensors_in(result)}
-        for tensor in arguments:
-            if find_key(tensor) in keys:
-                self.untracked.meet(tensor)
-
-    # What the caller of the model gets --------------------------------------------------------------------------------
-
-    def check_results(self, results: Any) -> None:
-        """Check the results of a pass; raises `InputError` for a generator or the like, which has not run yet."""
-        unfinished = next(values_in(results, is_unfinished), None)
-        if unfinished is not None:
-            raise make_unfinished_error(unfinished)
-        with unseen_by_functions():
-            tensors = _list_tensors(results)
-            if self._has_suspects(tensors):
-                self._examine(tensors, (), reads=True)
-        if self.untracked.numbers_are_outside and any(map(self._is_foreign_array, values_in(results, _is_array))):
-            self._report()
-
-    def _is_foreign_array(self, array: Any) -> bool:
-        """Return whether an array of numpy's has numbers in memory that is no tensor's."""
-        interface = array.__array_interface__
-        has_numbers = interface["typestr"][1] in "fc" and 0 not in interface["shape"]
-        address, _ = interface["data"]
-        return has_numbers and self.exposed.is_foreign(address)
 
     # What operators read ----------------------------------------------------------------------------------------------
 
@@ -125,6 +150,32 @@ class Origins:
         written = set() if is_higher else set(map(id, written_by(func, args, kwargs)))
         tensors = tensors_among(args, kwargs)
         self._examine(tensors, written, reads=reads_numbers(func), is_lifted=func is LIFT)
+
+    def check_views(self, views: Any, arguments: Iterable[torch.Tensor]) -> None:
+        """Check the arguments of which an operator has made views, in memory that was not known before."""
+        keys = {find_key(view) for view in tensors_in(views)}
+        for tensor in arguments:
+            if find_key(tensor) in keys:
+                self._meet(tensor, is_lifted=False)
+
+    def check_results(self, results: Any) -> None:
+        """Check the results of a pass; raises `InputError` for a generator or the like, which has not run yet."""
+        unfinished = next(values_in(results, is_unfinished), None)
+        if unfinished is not None:
+            raise make_unfinished_error(unfinished)
+        with unseen_by_functions():
+            tensors = _list_tensors(results)
+            if self._has_suspects(tensors):
+                self._examine(tensors, (), reads=True)
+        if self._numbers_are_outside and any(map(self._is_foreign_array, values_in(results, _is_array))):
+            self._report()
+
+    def _is_foreign_array(self, array: Any) -> bool:
+        """Return whether an array of numpy's has numbers in memory that is no tensor's."""
+        interface = array.__array_interface__
+        has_numbers = interface["typestr"][1] in "fc" and 0 not in interface["shape"]
+        address, _ = interface["data"]
+        return has_numbers and self.exposed.is_foreign(address)
 
     def _has_suspects(self, values: Iterable[Any]) -> bool:
         """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
@@ -152,9 +203,50 @@ class Origins:
         for tensor in tensors:
             entry = self._live.by_storage.get(find_key(tensor))
             if entry is None:
-                self.untracked.meet(tensor, is_lifted=is_lifted)
+                self._meet(tensor, is_lifted)
             elif entry.suspicion is not None and (reads or id(tensor) in written):
                 self.exposed.examine(tensor, is_written=id(tensor) in written)
+
+    # Tensors that no recorded operator made ---------------------------------------------------------------------------
+
+    def _meet(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor that no recorded operator made, unless it may be a constant.
+
+        ``is_lifted`` marks a tensor that torch makes in this thread from numbers of Python or numpy.
+        """
+        if tensor.requires_grad and tensor.is_leaf:  # a real run would add to its gradient in place
+            self._leaves.setdefault(id(tensor), (tensor, tensor.grad))
+            tensor.grad = None
+        if self._stands_in(tensor):
+            self._meet_stand_in(tensor, is_lifted)
+        elif has_floats(tensor):
+            self._meet_numbers(tensor, is_lifted)
+
+    def _meet_stand_in(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor without values, unless it is lifted, or integers that torch makes of an index."""
+        if not tensor.numel():
+            return
+        self._live.add(tensor, 0)
+        if not is_lifted and (has_floats(tensor) or not self._is_indexing):
+            self._report()
+
+    def _meet_numbers(self, tensor: torch.Tensor, is_lifted: bool) -> None:
+        """Report a tensor that has values, where they may have been computed elsewhere; each storage once."""
+        key = find_key(tensor)
+        if not key or key in self._others.by_storage:
+            return
+        self._others.add(tensor, 0)
+        if tensor.numel() > 1 and self._may_be_computed(tensor, is_lifted):
+            self._report()
+
+    def _may_be_computed(self, tensor: torch.Tensor, is_lifted: bool) -> bool:
+        """Return whether the values of a tensor may come from numpy, a kernel or another thread."""
+        if self._numbers_are_outside:
+            with unseen_by_functions():
+                return self.exposed.is_foreign(tensor.data_ptr())
+        if self._threads.were_started:
+            return True
+        return not is_lifted and self._threads.have_run(if_unknown=self._has_values)
 
 
 def _is_array(value: Any) -> bool:

@@ -159,7 +159,7 @@ class Questions(PassMode):
         parts = index if type(index) is tuple else (index,)
         if all(type(part) in _PLAIN_INDICES for part in parts):
             return call.run()
-        with self._recorder.origins.untracked.accept_indices():
+        with self._recorder.origins.accept_indices():
             return call.run()
 
     # Calls that need autograd: another kind of pass follows -----------------------------------------------------------

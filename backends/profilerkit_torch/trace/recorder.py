@@ -255,7 +255,7 @@ class Recorder(WatchingMode, PassRecord):
             self.values.follow(*call, result)
         new = [tensor for tensor in tensors_in(result) if self.live.add(tensor)]
         if new:
-            self.origins.meet_views(result, call.tensors)
+            self.origins.check_views(result, call.tensors)
             self.live.mark_as_made(tensors_in(result), call.tensors)
             if self._discount_shared(new, call) < len(new):
                 self.record(str(call.func), NOTHING, result, result, sources=(call.args, tuple(call.kwargs.values())))

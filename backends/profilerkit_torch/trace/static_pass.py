@@ -181,7 +181,7 @@ class RecordedPass:
         objects_have_values = any(tensor.is_floating_point() for tensor in self._objects.tensors)
         with (
             _without_warnings(),
-            recorder.origins.untracked.follow(objects_have_values=objects_have_values),
+            recorder.origins.follow(objects_have_values=objects_have_values),
             count_missing_replays(recorder),
             self._kind.grad_mode(),
             self._guard if recorder.settings.guard is None else nullcontext(),

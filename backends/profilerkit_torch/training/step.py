@@ -132,7 +132,7 @@ class TrainingPass(InferencePass):
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.settings.stands_in:
-                    with recorder.origins.untracked.accept_indices():
+                    with recorder.origins.accept_indices():
                         loss.backward(start)
                 else:
                     run_backward(loss, start)
