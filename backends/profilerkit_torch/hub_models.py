@@ -20,7 +20,7 @@ from profilerkit.hooks.infos import make_refusal
 
 from .hub_inputs import find_shapes
 from .image_models import same_weights_each_time
-from .language_models.dtypes import default_dtype, unify_dtype
+from .language_models.models import default_dtype, unify_dtype
 from .loaders import read_file
 
 __all__ = ["list_model_types", "load_from_transformers"]

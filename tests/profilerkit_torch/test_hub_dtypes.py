@@ -13,7 +13,7 @@ import torch
 
 from profilerkit import Completeness, InputError, llm, profile
 from profilerkit.models.loaders import load_model
-from profilerkit_torch.language_models.dtypes import unify_dtype
+from profilerkit_torch.language_models.models import unify_dtype
 
 transformers: Any = pytest.importorskip("transformers")
 

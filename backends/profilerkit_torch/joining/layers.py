@@ -11,11 +11,10 @@ from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame, assign_layers
-from .common_names import common_name, find_common_name, name_as_compiled
 from .module_calls import assign_layers_by_modules
+from .profiled_operators import common_name, find_common_name, join_whole_layers, name_as_compiled
 from .sequence import assign_layers_by_order
 from .shapes import Match, require_equal_shapes
-from .whole_layers import join_whole_layers
 from .windows import Window, find_passes, has_steps, split_by_products
 
 __all__ = ["BY_ORDER", "find_layers", "has_repeated_layers"]

@@ -16,8 +16,8 @@ from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Rec
 
 from ..operator_timing.events import EventKind, Frame, make_frames
 from .layers import BY_ORDER, find_layers, has_repeated_layers
+from .profiled_operators import explain_whole_layers
 from .trace_events import DeviceEvent, read_operator_id, split_events
-from .whole_layers import explain_whole_layers
 from .windows import Window
 
 __all__ = ["read_recording"]

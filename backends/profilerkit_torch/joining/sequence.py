@@ -12,7 +12,7 @@ from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame
-from .common_names import common_name, find_common_name, list_named_operators
+from .profiled_operators import common_name, find_common_name, list_named_operators
 from .shapes import Match
 from .windows import Window
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from profilerkit import ModelTrace
 
 from ..operator_timing.events import Event, EventKind, Frame
-from .common_names import find_common_name, list_named_operators
+from .profiled_operators import find_common_name, list_named_operators
 from .trace_events import STEP_RANGE
 
 __all__ = ["Window", "find_passes", "has_steps", "split_by_products"]

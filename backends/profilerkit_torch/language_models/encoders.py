@@ -18,9 +18,8 @@ from ..trace.operator_facts import tensors_in
 from ..trace.tracing import trace_model
 from .checkpoints import find_storage
 from .configurations import find_number, find_text_configuration
-from .dtypes import choose_dtype
 from .images import process_image
-from .models import make_language_model
+from .models import choose_dtype, make_language_model
 
 __all__ = ["find_input_encoder"]
 

@@ -15,13 +15,12 @@ from profilerkit_predict.language_models.weights import (
     weight_parts,
 )
 
-from .cached_heads import count_repeats, find_latent_attention
+from .caches import count_repeats, find_latent_attention
 from .checkpoints import find_storage
 from .configurations import describe_execution, find_routing, find_sizes
-from .dtypes import find_dtype
 from .following import FollowedPrompt, follow_prompt
 from .generating import require_decoder
-from .models import make_language_model
+from .models import find_dtype, make_language_model
 from .mtp_layer import add_mtp_layer
 from .notes import list_notes, list_notes_on_text, list_notes_on_trace
 from .traced_passes import count_passes, list_passes

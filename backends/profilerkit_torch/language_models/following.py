@@ -21,9 +21,8 @@ from ..trace.inference_pass import GRAD_MODES, InferencePass
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .configurations import find_index_stride, find_longest_context, find_most_attended, has_chunks
-from .dtypes import choose_dtype
 from .generating import find_sound_positions, is_encoder_decoder, require_decoder
-from .models import make_language_model
+from .models import choose_dtype, make_language_model
 
 __all__ = ["FollowedPrompt", "follow", "follow_prompt", "list_cache_contents"]
 

@@ -23,8 +23,8 @@ from ..untouched.preservation import preserve
 from .caches import list_contents
 from .calls import decode, find_cache, prefill
 from .configurations import find_longest_context, find_text_configuration, is_configuration
-from .dtypes import find_dtype
 from .generating import find_sound_positions, require_decoder
+from .models import find_dtype
 
 __all__ = ["generate"]
 

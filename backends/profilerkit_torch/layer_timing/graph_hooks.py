@@ -23,7 +23,7 @@ from ..compat.modules import read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_reported_weights
 from ..model.tensors import has_graph
-from .graph_nodes import Accumulation, Node, Span
+from .calls_under_way import Accumulation, Node, Span
 from .timed_calls import Call
 from .timeline import Event, Kind
 

@@ -12,9 +12,9 @@ from torch import nn
 
 from ..compat.autograd import read_next_node_number
 from ..compat.modules import name_of_call
+from .calls_under_way import Change, Span
 from .clocks import EventClock, HostClock
 from .graph_hooks import GraphHooks
-from .graph_nodes import Change, Span
 from .time_recorder import CallRecorder
 from .timed_calls import Overhead, TimedRun
 from .timeline import Event

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
 
-from .calls_under_way import BackwardFrame, Frames
+from .calls_under_way import Accumulation, BackwardFrame, Frames, Node, Span
 from .clocks import EventClock, HostClock
-from .graph_nodes import Accumulation, Node, Span
 from .timed_calls import Call, Overhead, TimedRuns
 
 __all__ = ["Event", "Kind", "Timeline"]

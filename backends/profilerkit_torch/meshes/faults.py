@@ -11,7 +11,7 @@ from torch import nn
 from profilerkit.count_text import list_some
 from profilerkit.piping.quantity import Scale, scale_value
 
-from .exchanges import Exchange
+from .collectives import Exchange
 from .rank_memory import count_bytes, find_share
 
 __all__ = ["note_repeated_reductions", "note_whole_weights"]

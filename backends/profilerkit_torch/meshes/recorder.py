@@ -22,8 +22,7 @@ from ..costs import Kind, classify
 from ..trace.operator_facts import OperatorCall, tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
 from ..trace.plans import make_plan
-from .collectives import count_elements, is_collective, read_message
-from .exchanges import Exchange, Exchanges
+from .collectives import Exchange, Exchanges, count_elements, is_collective, read_message
 from .rank_layers import RankLayers
 from .rank_memory import RankMemory, count_bytes, find_share
 

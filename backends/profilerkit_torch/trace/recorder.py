@@ -28,14 +28,13 @@ from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
-from .onto_meta import OntoMeta, move_to_start
 from .operator_facts import OperatorCall, is_error_of_stand_ins, is_question_of_dtype, tensors_among, tensors_in
 from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
-from .plans import Plan, PlanStore, find_plans, make_plan
-from .signatures import Signature, read_signature
+from .plans import Plan, PlanStore, Signature, find_plans, make_plan, read_signature
+from .stand_ins import OntoMeta, move_to_start
 
 __all__ = ["PassSettings", "Recorder"]
 

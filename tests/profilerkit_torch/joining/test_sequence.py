@@ -10,7 +10,7 @@ from torch import nn
 
 import profilerkit
 from profilerkit import JoinedProfile
-from profilerkit_torch.joining.common_names import common_name
+from profilerkit_torch.joining.profiled_operators import common_name
 
 BLOCKS = 4
 #: The microseconds of a block's kernels: a convolution has 10 and its number, so that a shift is seen.

@@ -1,10 +1,16 @@
-"""Layers that a profile runs as one operator, while the trace has the operators of the layer."""
+"""The operators of a trace as a profile has them: their names on every device and in compiled code, and whole layers.
+
+A profile may run a layer as one operator, while the trace has the operators of the layer.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from profilerkit import ModelTrace
 from profilerkit.trace.layer_paths import walk_outwards
@@ -12,7 +18,14 @@ from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame, find_profiled_name
 
-__all__ = ["explain_whole_layers", "join_whole_layers"]
+__all__ = [
+    "common_name",
+    "explain_whole_layers",
+    "find_common_name",
+    "join_whole_layers",
+    "list_named_operators",
+    "name_as_compiled",
+]
 
 
 class _WholeLayer(NamedTuple):
@@ -117,3 +130,60 @@ def _count_outermost(frames: Iterable[Frame], name: str) -> int:
     """Return how many operators of a name are not inside an operator that runs a whole layer."""
     named = [frame for frame in frames if frame.event.name == name]
     return sum(not any(outer.event.name in _WHOLE_NAMES for outer in frame.outer_frames) for frame in named)
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+
+#: The parts of an operator's name that name the library or device that runs it.
+_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
+_VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
+_CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d", "aten::conv3d"))
+_ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
+
+
+def common_name(name: str) -> str:
+    """Return the name that an operator has on every device, in place or not: cuDNN's batch norm is a batch norm.
+
+    >>> common_name("aten::cudnn_batch_norm"), common_name("aten::native_batch_norm"), common_name("aten::mm")
+    ('aten::batch_norm', 'aten::batch_norm', 'aten::mm')
+    >>> common_name("aten::_scaled_dot_product_flash_attention")
+    'aten::scaled_dot_product_attention'
+    """
+    space, _, rest = name.rpartition("::")
+    if space != "aten":
+        return name
+    if _ATTENTION.match(rest):
+        return "aten::scaled_dot_product_attention"
+    return f"aten::{_VARIANTS.sub('', _LIBRARIES.sub('', rest)).rstrip('_') or rest}"
+
+
+def find_common_name(operator: OpRecord) -> str:
+    """Return the name that an operator of the trace has on every device."""
+    return common_name(find_profiled_name(operator.operator))
+
+
+def list_named_operators(frames: Iterable[Frame], names: Container[str]) -> list[Frame]:
+    """Return the operators of the forward pass with these common names, of nested operators the outermost."""
+    operators = [frame for frame in frames if frame.event.kind is EventKind.OPERATOR and not frame.is_backward]
+    named = [frame for frame in operators if common_name(frame.event.name) in names]
+    return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]
+
+
+def name_as_compiled(operator: OpRecord, profiled: Container[str]) -> OpRecord:
+    """Return an operator with its name in compiled code, if the profile has this name but not the usual name."""
+    name = find_profiled_name(operator.operator)
+    if not operator.macs or name in profiled:
+        return operator
+    compiled = next((candidate for candidate in _list_compiled_names(name, operator) if candidate in profiled), None)
+    return operator if compiled is None else replace(operator, operator=compiled)
+
+
+def _list_compiled_names(name: str, operator: OpRecord) -> Sequence[str]:
+    """Return the names that compilers give to a product."""
+    if name in _CONVOLUTIONS:
+        return ("aten::convolution", "mkldnn::_convolution_pointwise")
+    if name == "aten::linear":
+        has_bias = operator.flops != 2 * operator.macs
+        return ("aten::addmm" if has_bias else "aten::mm", "mkldnn::_linear_pointwise")
+    return ()
