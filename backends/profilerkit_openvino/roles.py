@@ -8,7 +8,7 @@ that they are a weight, such as a bias.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from math import prod
 from typing import Any, NamedTuple
@@ -89,7 +89,21 @@ def find_role(node: Any, uses: Sequence[Use], reads: Sequence[Use]) -> Role:
 
 def _is_kept(use: Use) -> bool:
     """Return whether a value is kept by the model, and no parameter, by its place."""
-    return use.position in _KEPT.get(use.kind, ())
+    return use.position in _KEPT.get(use.kind, ()) or use.position in _list_states(use.node)
+
+
+def _list_states(node: Any) -> Iterator[int]:
+    """Yield the inputs of a loop with which its first turn begins, and which its body replaces in each turn."""
+    if node.get_type_name() not in ("Loop", "TensorIterator"):
+        return
+    body = node.get_function()
+    for entry in node.get_input_descriptions():
+        if type(entry).__name__.startswith("Merged"):
+            after = body.get_results()[entry.body_value_index].input_value(0).get_node()
+            while after.get_type_name() == "Identity":
+                after = after.input_value(0).get_node()
+            if after.get_name() != body.get_parameters()[entry.body_parameter_index].get_name():
+                yield entry.input_index
 
 
 def _is_factor(use: Use) -> bool:

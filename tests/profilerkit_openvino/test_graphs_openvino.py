@@ -474,6 +474,25 @@ def test_a_loop_of_unknown_turns_is_counted_once_and_named() -> None:
     assert "Loop of an unknown number of turns" in " ".join(report.status("macs").missing)
 
 
+@pytest.mark.parametrize(("is_handed_on", "params"), [(True, 64), (False, 0)])
+def test_a_constant_that_a_loop_begins_with_is_a_weight_if_each_turn_hands_it_on(
+    is_handed_on: bool, params: int
+) -> None:
+    """Matrices of 8 x 8: a product with one that is the same in each turn, or a state that each turn replaces."""
+    given, carried = ops.parameter([8, 8], np.float32), ops.constant(np.arange(64, dtype=np.float32).reshape(8, 8))
+    inner, other = ops.parameter([8, 8], np.float32), ops.parameter([8, 8], np.float32)
+    product = ops.result(ops.matmul(inner, other, False, False))
+    after = ops.result(other if is_handed_on else ops.relu(inner))
+    goes_on = ops.result(ops.constant(np.array(True)))
+    node = ops.loop(ops.constant(np.int64(5)), ops.constant(np.array(True)))
+    node.set_function(openvino.Model([product, after, goes_on], [inner, other], "body"))
+    node.set_special_body_ports([-1, 2])
+    node.set_merged_input(inner, given.output(0), product.output(0))
+    node.set_merged_input(other, carried.output(0), after.output(0))
+    made = node.get_iter_value(product.output(0), -1)
+    assert profile(model(made, given), metrics=COUNTS)["total_params"] == params
+
+
 def test_a_tensor_iterator_runs_once_for_each_slice() -> None:
     given, step = ops.parameter([7, 2, 8], np.float32), ops.parameter([1, 2, 8], np.float32)
     weight = ops.constant(np.ones((4, 8), np.float32))

@@ -127,18 +127,21 @@ class _Search:
             return self._call(function, node, names, path)
         graphs = list_inner_graphs(node)
         if graphs:
+            states = _find_states(node, graphs[0])
+            for position in states:  # the graph gets other values in later turns, so they are no weights
+                _note_use(node, position, names, path)
+            arguments = ["" if position in states else name for position, name in enumerate(node.input)]
             # The last results of each graph are the node's: the body of a loop returns its condition before them.
             results = [
-                self.enter_graph(graph, names, repeat(path), (location, number), node.input)[-len(node.output) :]
+                self.enter_graph(graph, names, repeat(path), (location, number), arguments)[-len(node.output) :]
                 for number, graph in enumerate(graphs)
             ]
             return [tuple(chain.from_iterable(constants)) for constants in zip(*results, strict=False)]
         moved = _find_moved(node, names)
         if moved:
             return [moved] * len(node.output)
-        for position, name in enumerate(node.input):
-            for constant in names.get(name, ()):
-                constant.uses.append(Use(node, position, path))
+        for position in range(len(node.input)):
+            _note_use(node, position, names, path)
         return ()
 
     def _call(
@@ -172,6 +175,29 @@ class _Search:
             dtype = dtype_name(tensor.data_type)
             self.constants[key] = Constant(name, tensor, Shape(values.dims), dtype, size, is_node)
         return (self.constants[key],)
+
+
+def _note_use(node: NodeProto, position: int, names: _Names, path: str) -> None:
+    """Note that a node uses the constants at one of its inputs."""
+    for constant in names.get(node.input[position], ()):
+        constant.uses.append(Use(node, position, path))
+
+
+def _find_states(node: NodeProto, body: GraphProto) -> list[int]:
+    """Return the inputs of a loop with which its first turn begins, and which its body replaces in each turn."""
+    if node.op_type == "Loop":
+        first, made = 2, body.output[1:]  # behind the limit and the condition
+    elif node.op_type == "Scan":
+        sliced = next((attribute.i for attribute in node.attribute if attribute.name == "num_scan_inputs"), 0)
+        first, made = 0, body.output[: len(node.input) - sliced]
+    else:
+        return []
+    handed_on = {value.name: value.name for value in body.input}
+    for inner in body.node:
+        if inner.op_type == "Identity" and inner.input[0] in handed_on:
+            handed_on[inner.output[0]] = handed_on[inner.input[0]]
+    carried = zip(range(first, len(node.input)), body.input[first:], made, strict=False)
+    return [position for position, before, after in carried if handed_on.get(after.name) != before.name]
 
 
 def _find_moved(node: NodeProto, names: _Names) -> tuple[Constant, ...]:

@@ -104,6 +104,8 @@ _PARAMETER_NAME = re.compile(r"\w+(\.\w+)+")
 
 def find_places(use: Use) -> _Places:
     """Return the places of the operator that uses a constant."""
+    if use.node.op_type in ("Loop", "Scan"):  # which use only the states that they begin with; their bodies use weights
+        return _Places(kept=(use.input,))
     return _PLACES.get(use.node.op_type, _Places())
 
 

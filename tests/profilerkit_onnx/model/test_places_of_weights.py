@@ -350,6 +350,29 @@ def test_a_loop_hands_a_weight_on_and_returns_it() -> None:
     assert count(make_model([loop, *after], {"x": x}, weights, ["z"]), x=x) == (16, 16)
 
 
+@pytest.mark.parametrize("op", ["Loop", "Scan"])
+def test_a_state_that_a_loop_begins_with_is_no_parameter(op: str) -> None:
+    """A state of 2 x 4, which each turn multiplies with a matrix of 4 x 4."""
+    multiply = helper.make_node("MatMul", ["h", "w"], ["next"])
+    x, weights = np.ones((5, 2, 4), F), {"start": np.ones((2, 4), F), "w": np.ones((4, 4), F)}
+    if op == "Scan":
+        add = helper.make_node("Add", ["next", "part"], ["sum"])
+        body = helper.make_graph(
+            [multiply, add], "body", [tensor("h", 2, 4), tensor("part", 2, 4)], [tensor("sum", 2, 4)]
+        )
+        nodes = [helper.make_node("Scan", ["start", "x"], ["y"], body=body, num_scan_inputs=1)]
+    else:
+        formals = [tensor("i", element=TensorProto.INT64), tensor("go", element=TensorProto.BOOL)]
+        go_on = helper.make_node("Identity", ["go"], ["on"])
+        results = [tensor("on", element=TensorProto.BOOL), tensor("next", 2, 4)]
+        body = helper.make_graph([multiply, go_on], "body", [*formals, tensor("h", 2, 4)], results)
+        nodes = [helper.make_node("Loop", ["turns", "", "start"], ["last"], body=body)]
+        nodes.append(helper.make_node("Add", ["x", "last"], ["y"]))
+        weights["turns"] = np.asarray(3)
+    model = make_model(nodes, {"x": x}, weights)
+    assert count(model, x=x) == (16, 4 * (16 + 8))
+
+
 def test_branches_may_choose_among_weights() -> None:
     """Either of two matrices of 3 x 4 bytes is unpacked behind the branches."""
     branches = {
