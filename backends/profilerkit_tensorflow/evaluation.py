@@ -20,6 +20,7 @@ import tensorflow as tf
 from profilerkit import InputError
 from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
+from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_any_keras
 from profilerkit.error_text import shown
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
 from profilerkit_metrics.scoring import Batches, ScoredBatch
@@ -48,12 +49,13 @@ def score_batches(
 
 
 def _score_batches(call: RepeatedCall, reader: BatchReader, device: str) -> Iterator[ScoredBatch]:
+    probabilities = ends_in_sigmoid(call.model) if is_any_keras(call.model) else None
     for batch in reader.loader:
         with tf.device(device):  # never across a yield: the device would be the caller's too
             inputs, target, number = reader.read(batch)
             output = call.run_on(fit_inputs(call.model, inputs))
         scores, targets = partial(_read_scores, output), partial(_read_targets, target)
-        yield ScoredBatch(output, target, number, scores, targets, call.ends_in_sigmoid)
+        yield ScoredBatch(output, target, number, scores, targets, probabilities)
 
 
 def _read_scores(output: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Keras: its private attributes of tensors, models and optimizers."""
+"""Keras: its private attributes of models and optimizers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 from profilerkit.backend_kit.private_names import field
 
-#: The mark of Keras on the result of its sigmoid. Without it a sigmoid is known by its operator, in a graph alone.
-_LOGITS = field("_keras_logits")
 #: Makes the state of an optimizer of ``tf_keras.optimizers.legacy``. Without it the state is reported as unknown.
 _MAKE_STATE = field("_create_all_weights")
 #: Whether XLA compiles a Keras model. Without it a note is left out that changes no number.
@@ -17,11 +15,6 @@ _COMPILED = field("_jit_compile")
 def find_optimizer_build(optimizer: Any) -> Any:
     """Return the method of an optimizer that makes its state; None if ``optimizers.legacy`` has another method."""
     return getattr(optimizer, "build", None) or getattr(optimizer, _MAKE_STATE, None)
-
-
-def is_from_sigmoid(tensor: Any) -> bool:
-    """Return whether Keras says of a tensor that a sigmoid has made it."""
-    return hasattr(tensor, _LOGITS)
 
 
 def is_compiled(model: Any) -> bool:

@@ -10,19 +10,15 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_any_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.errors import ProfilerKitError
 
-from ..compat.keras import is_from_sigmoid
 from ..model.calls import call_model
 from ..trace.messages import explain_failed_pass
 from ..untouched.preservation import preserve
 from .required_values import build_weightless, require_values
 
 __all__ = ["RepeatedCall"]
-
-#: Operators that return the elements of their input unchanged.
-_VIEWS = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
 
 
 class RepeatedCall:
@@ -34,12 +30,10 @@ class RepeatedCall:
 
     Attributes:
         model: The model.
-        ends_in_sigmoid: Whether a sigmoid made the last output; None if unknown.
     """
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.ends_in_sigmoid: bool | None = None
         # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.
         call = functools.partial(self._call)
         compiles = is_any_keras(model)
@@ -79,16 +73,4 @@ class RepeatedCall:
         return preserve(self.model)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        outputs = call_model(self.model, args, kwargs)
-        self.ends_in_sigmoid = _is_from_sigmoid(outputs) or ends_in_sigmoid(self.model)
-        return outputs
-
-
-def _is_from_sigmoid(outputs: Any) -> bool:
-    """Return whether an output shows that a sigmoid has made it; an eager tensor does not."""
-    if is_from_sigmoid(outputs):
-        return True
-    operator = getattr(outputs, "op", None)  # an eager tensor has none
-    while operator is not None and operator.type in _VIEWS:
-        operator = operator.inputs[0].op
-    return operator is not None and operator.type == "Sigmoid"
+        return call_model(self.model, args, kwargs)
