@@ -18,7 +18,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.errors import error_summary, explain_missing_step
 
 from ..running.devices import copy_tensors, resolve_device
-from ..running.required_values import build_weightless, require_values
+from ..running.required_values import build_weightless
 from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.program import Program, trace_program
 from ..untouched.preservation import preserve
@@ -107,14 +107,13 @@ def time_model(
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    require_values(model, inputs)
     target = resolve_device(model, device)
     sessions = _Sessions(passes, not target.startswith("/CPU"), export)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
-        build_weightless(model, inputs)
-        fed = copy_tensors(inputs)
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
+            build_weightless(model, inputs)
+            fed = copy_tensors(inputs)
             if device is None and earlier is not None and earlier.fits(model, fed):
                 program = earlier
             else:

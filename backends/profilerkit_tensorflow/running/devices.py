@@ -22,7 +22,11 @@ _NAME = re.compile(
 
 def find_device(model: Any) -> str:
     """Return the device of the model's first variable; the CPU if it has none."""
-    for variable in [*(getattr(model, "weights", None) or ()), *(getattr(model, "variables", None) or ())]:
+    try:
+        variables = [*(getattr(model, "weights", None) or ()), *(getattr(model, "variables", None) or ())]
+    except ValueError:  # tf_keras raises it for a model that is not built
+        variables = []
+    for variable in variables:
         native = variable if isinstance(variable, tf.Variable) else getattr(variable, "value", None)
         named = _NAME.fullmatch(getattr(native, "device", None) or "")
         if named is not None:

@@ -16,7 +16,7 @@ from profilerkit.errors import ProfilerKitError
 from ..model.calls import call_model
 from ..trace.messages import explain_failed_pass
 from ..untouched.preservation import preserve
-from .required_values import build_weightless, require_values
+from .required_values import build_weightless
 
 __all__ = ["RepeatedCall"]
 
@@ -35,16 +35,15 @@ class RepeatedCall:
     def __init__(self, model: Any) -> None:
         self.model = model
         # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.
-        call = functools.partial(self._call)
+        self._call = functools.partial(call_model, model)
         compiles = is_any_keras(model)
-        self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None
+        self._function: Any = tf.function(self._call, autograph=False, reduce_retracing=True) if compiles else None
         #: The types of the inputs that it was traced for.
         self._traced: set[Any] = set()
 
     def run_on(self, inputs: ModelInputs) -> Any:
         """Return the model's outputs for inputs; its errors name the inputs."""
         try:
-            require_values(self.model, inputs)
             build_weightless(self.model, inputs)
             return self._run(inputs.args, inputs.kwargs)
         except ProfilerKitError:
@@ -71,6 +70,3 @@ class RepeatedCall:
             return nullcontext()
         self._traced.add(kinds)
         return preserve(self.model)
-
-    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return call_model(self.model, args, kwargs)

@@ -21,7 +21,7 @@ from ..trace.traced_calls import quietly
 from ..untouched.preservation import preserve
 from .devices import copy_tensors, resolve_device
 from .modes import prepare_pass, prepare_training_step
-from .required_values import build_weightless, require_values
+from .required_values import build_weightless
 
 __all__ = ["prepare_run"]
 
@@ -37,21 +37,20 @@ def prepare_run(
     ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (the
     ``predict`` of Keras). ``earlier`` is an existing program of the model; if it fits, the model is not traced again.
     """
-    require_values(model, inputs)
     target = resolve_device(model, device)
     # Without a requested device the placement stays as it is: the caller's `tf.device`, or TensorFlow's own choice.
     placed = tf.device(target) if device is not None else nullcontext()
     # Keras' `predict` is traced anew for each profile, because the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
     with preserve(model, variable_values=True), placed, without_warnings:
-        build_weightless(model, inputs)
-        if is_unbuilt(model):  # layers make variables only when they are called: no timed pass is to make any
-            compute_outputs(model, inputs)
-        fed = copy_tensors(inputs)
-        # An earlier program was traced without a requested device: its operators may run on another one.
-        reusable = earlier if device is None else None
-        start = time.perf_counter()
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
+            build_weightless(model, inputs)
+            if is_unbuilt(model):  # layers make variables only when they are called: no timed pass is to make any
+                compute_outputs(model, inputs)
+            fed = copy_tensors(inputs)
+            # An earlier program was traced without a requested device: its operators may run on another one.
+            reusable = earlier if device is None else None
+            start = time.perf_counter()
             prepared = prepare_training_step(model, fed, mode) if training else prepare_pass(model, fed, mode, reusable)
             prepared.call_first()
         first_call_seconds = prepared.seconds_before + time.perf_counter() - start
