@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,15 +27,12 @@ def read_packing(layers: Sequence[tuple[str, Any]], captured: Iterable[Any] = ()
     """Return the packing of the variables of layers, the model itself first, and of the captures of a function."""
     counts, unknown = dict(_list_recorded(layers[0][1])), []
     for variables in _group_by_layer(layers, captured):
-        shapes = {name_variable(variable): tuple(variable.shape) for variable in variables}
+        names = set(map(name_variable, variables))
         for variable in variables:
-            scales = shapes.get(f"{name_variable(variable)}_scale")
-            if scales and len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8):
-                numbers = _count_numbers(variable, scales, shapes.get("g_idx"))
-                if numbers is None:
-                    unknown.append(str(variable.name).removesuffix(":0"))
-                else:
-                    counts[identify(variable)] = numbers
+            is_integer = len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8)
+            has_scale = f"{name_variable(variable)}_scale" in names
+            if is_integer and has_scale and identify(variable) not in counts:
+                unknown.append(str(variable.name).removesuffix(":0"))
     return SavedPacking(counts, unknown)
 
 
@@ -64,8 +60,8 @@ class SavedPacking(NamedTuple):
     """How many numbers integer variables stand for.
 
     Attributes:
-        counts: By `identify`, how many numbers a variable with two in a byte stands for.
-        unknown: The names of the variables of which that is not known.
+        counts: By `identify`, how many numbers a variable of a Keras layer with two in a byte stands for.
+        unknown: The names of saved variables of which it is not known.
     """
 
     counts: dict[int, int]
@@ -77,21 +73,3 @@ class SavedPacking(NamedTuple):
             return ""
         shown = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
         return f"the second numbers in the bytes of {format_count(len(self.unknown), 'saved weight')} ({shown})"
-
-
-def _count_numbers(variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> int | None:
-    """Return how many numbers a weight has with two in a byte; None if that is not known.
-
-    A kernel has a scale for each output channel, so a kernel of 5 columns with 10 or 9 scales has two numbers in a
-    byte. Embeddings have a scale for each row. If groups of their columns have scales too, the ``g_idx`` of the layer,
-    of the shape ``groups``, has a number for each column; otherwise the number of columns is unknown, because an odd
-    number is padded.
-    """
-    is_transposed = variable.dtype == tf.uint8  # a kernel of GPTQ or AWQ
-    if name_variable(variable) == "kernel":
-        length = scales[0] if is_transposed else scales[-1]
-    else:
-        length = groups[0] if groups else 0
-    rows, columns = variable.shape
-    packed, other = (rows, columns) if is_transposed else (columns, rows)
-    return length * other if packed == math.ceil(length / 2) else None
