@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -48,15 +48,12 @@ class Estimate(msgspec.Struct, frozen=True):
     Attributes:
         store: The URL of the store.
         seconds: The estimate of the whole; None if no case that would run has an earlier row.
-        most_seconds: The longest time that the limits allow, with each time measured again as often as the plan allows;
-            None if a case has no limit.
         based_on: How many of the cases that would run have earlier rows of their models.
         cases: The cases of the plan.
     """
 
     store: str
     seconds: float | None
-    most_seconds: float | None
     based_on: int
     cases: list[PlannedCase]
 
@@ -73,45 +70,26 @@ def estimate(audit: Audit) -> Estimate:
     seconds = None
     if earlier:
         mean = sum(earlier) / len(earlier)
-        runs = [_CaseRun(case.is_timed, longest.get(case.spec, mean)) for case in pending]
-        seconds = _sum_runs(runs, audit.plan.workers or count_cores())
+        timed = [longest.get(case.spec, mean) for case in pending if case.is_timed]
+        counted = [longest.get(case.spec, mean) for case in pending if not case.is_timed]
+        seconds = _sum_runs(timed, counted, audit.plan.workers or count_cores())
     cases = [
         PlannedCase(case.spec, dict(case.settings), case.problem, case.key in keys, longest.get(case.spec))
         for case in audit.cases.values()
     ]
-    return Estimate(audit.url, seconds, _sum_limits(audit, pending), len(earlier), cases)
+    return Estimate(audit.url, seconds, len(earlier), cases)
 
 
-class _CaseRun(NamedTuple):
-    """The run of a case: whether it is timed, and how long it takes."""
+def _sum_runs(timed: Sequence[float], counted: Sequence[float], workers: int) -> float:
+    """Return the seconds of all runs, from the seconds of each: a timed model is alone, a free worker counts the next.
 
-    is_timed: bool
-    seconds: float
-
-
-def _sum_limits(audit: Audit, pending: Sequence[Case]) -> float | None:
-    """Return the longest time that the limits of cases allow; None if one of them has no limit."""
-    runs = []
-    for case in pending:
-        if case.limits.timeout is None:
-            return None
-        tries = 1 + audit.plan.repeats if case.is_timed else 1
-        runs.append(_CaseRun(case.is_timed, tries * case.limits.timeout))
-    return _sum_runs(runs, audit.plan.workers or count_cores())
-
-
-def _sum_runs(runs: Sequence[_CaseRun], workers: int) -> float:
-    """Return the seconds of all runs: a timed run is alone, and a free worker takes the next of the other runs.
-
-    >>> timed, counted = _CaseRun(True, 5), _CaseRun(False, 5)
-    >>> _sum_runs([timed, timed], 2), _sum_runs([counted, counted, counted], 2)
+    >>> _sum_runs([5, 5], [], 2), _sum_runs([], [5, 5, 5], 2)
     (10.0, 10.0)
     """
     busy = [0.0] * workers
-    for run in runs:
-        if not run.is_timed:
-            heapq.heapreplace(busy, busy[0] + run.seconds)
-    return round(max(busy) + sum(run.seconds for run in runs if run.is_timed), 1)
+    for seconds in counted:
+        heapq.heapreplace(busy, busy[0] + seconds)
+    return round(max(busy) + sum(timed), 1)
 
 
 def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
@@ -141,7 +119,12 @@ def describe(estimated: Estimate) -> str:
     lines.append(f"{', '.join(counts)}, {stored} in the store {shorten_store(estimated.store)} already")
     if stored:
         lines.append(f"({NOT_IN_KEY})")
-    return "\n".join([*lines, *(_describe_times(estimated, len(pending)) if pending else [])])
+    if estimated.seconds is not None:
+        based_on = f"earlier rows of the models of {estimated.based_on} of {format_count(len(pending), 'case')}"
+        lines.append(f"estimate: {format_duration(estimated.seconds)}, from {based_on}")
+    elif pending:
+        lines.append("no estimate: there are no earlier rows of these models")
+    return "\n".join(lines)
 
 
 def _describe_cases(start: str, cases: Sequence[PlannedCase]) -> Iterator[str]:
@@ -152,17 +135,6 @@ def _describe_cases(start: str, cases: Sequence[PlannedCase]) -> Iterator[str]:
         yield start + "  ".join(filter(None, [case.spec, settings, problem]))
     if len(cases) > _NAMED:
         yield f"and {len(cases) - _NAMED} more"
-
-
-def _describe_times(estimated: Estimate, pending: int) -> Iterator[str]:
-    """Yield how long the cases that would run will take; ``pending`` is the number of these cases."""
-    if estimated.seconds is None and estimated.most_seconds is None:
-        yield "no estimate: there are no earlier rows of these models, and no time limits"
-    if estimated.seconds is not None:
-        cases = f"{estimated.based_on} of {format_count(pending, 'case')}"
-        yield f"estimate: {format_duration(estimated.seconds)}, from earlier rows of the models of {cases}"
-    if estimated.most_seconds is not None:
-        yield f"at the most {format_duration(estimated.most_seconds)}, by the time limits"
 
 
 def format_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The estimate of an audit: which cases would run, and how long they take by earlier rows and by their limits."""
+"""The estimate of an audit: which cases would run, and how long they take by earlier rows."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def add_row(zoo: Audit, spec: str, seconds: float) -> None:
 
 
 def test_the_longest_row_of_a_model_stands_for_its_cases_and_the_mean_for_those_of_others(tmp_path: Path) -> None:
-    """Two cases of 8 s, two of 4 s, and two of their mean, 6 s, by one worker: 36 s, of at most 6 x 60 s."""
+    """Two cases of 8 s, two of 4 s, and two of their mean, 6 s, by one worker: 36 s."""
     zoo = make_audit(tmp_path)
     for spec, seconds in (("nets.py:net_01", 8.0), ("nets.py:net_01", 5.0), ("nets.py:net_02", 4.0)):
         add_row(zoo, spec, seconds)
     estimated = estimate(zoo)
-    assert (estimated.seconds, estimated.based_on, estimated.most_seconds) == (36.0, 4, 360.0)
+    assert (estimated.seconds, estimated.based_on) == (36.0, 4)
     assert "estimate: 36 s, from earlier rows of the models of 4 of 6 cases" in describe(estimated)
 
 
-@pytest.mark.parametrize(("problems", "seconds", "most"), [(0, 48.0, 360.0), (2, 32.0, 240.0), (5, 8.0, 60.0)])
-def test_a_case_that_cannot_run_takes_no_time(tmp_path: Path, problems: int, seconds: float, most: float) -> None:
-    """Every case that runs takes 8 s, and 60 s at the most."""
+@pytest.mark.parametrize(("problems", "seconds"), [(0, 48.0), (2, 32.0), (5, 8.0)])
+def test_a_case_that_cannot_run_takes_no_time(tmp_path: Path, problems: int, seconds: float) -> None:
+    """Every case that runs takes 8 s."""
     zoo = make_audit(tmp_path, problems)
     for number in (1, 2, 3):
         add_row(zoo, f"nets.py:net_0{number}", 8.0)
     estimated = estimate(zoo)
-    assert (estimated.seconds, estimated.most_seconds) == (seconds, most)
+    assert estimated.seconds == seconds
     assert [case.runs for case in estimated.cases] == [False] * problems + [True] * (6 - problems)
     text = describe(estimated)
     assert text.count("cannot run  nets.py:net_0") == text.count("(no such library)") == problems
