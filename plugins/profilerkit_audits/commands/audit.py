@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-#: The forms of rows, of --diff, and of --check: the names of `run_budgets.FORMS`.
-_ROW_FORMS = ("console", "json")
-_DIFF_FORMS = (*_ROW_FORMS, "markdown")
-_CHECK_FORMS = ("console", "markdown", "junit")
+#: The forms of the rows of a run, of --diff, and of --check; the latter are the names of `run_budgets.FORMS`.
+_FORMS = {
+    "": ("console", "json"),
+    "--diff": ("console", "json", "markdown"),
+    "--check": ("console", "markdown", "junit"),
+}
 #: The options of a run, which --diff and --check refuse.
 _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 
@@ -53,7 +55,7 @@ _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
 @choose_form(
-    *dict.fromkeys((*_DIFF_FORMS, *_CHECK_FORMS)),
+    *dict.fromkeys(form for forms in _FORMS.values() for form in forms),
     help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
 )
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
@@ -90,20 +92,14 @@ def command(
 
     --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
+    if diff and check is not None:
+        raise click.UsageError("give --diff, or --check with its --budget")
+    _require_fitting("--diff" if diff else "" if check is None else "--check", form)
     output = _Output(form, strict, quiet)
-    has_budget = budget is not None and _is_typed("budget")
     if diff:
-        if check is not None or has_budget:
-            raise click.UsageError("give --diff, or --check with its --budget")
-        _require_no_run("--diff", form, _DIFF_FORMS)
         _show_diff(_choose_store(plan, store), diff, output)
     elif check is not None:
-        _require_no_run("--check", form, _CHECK_FORMS)
         _show_check(_choose_store(plan, store), check, budget, output)
-    elif form not in _ROW_FORMS:
-        raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
-    elif has_budget:
-        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
     elif plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
     else:
@@ -118,13 +114,16 @@ class _Output(NamedTuple):
     quiet: bool
 
 
-def _require_no_run(option: str, form: str, forms: Sequence[str]) -> None:
-    """Raise `click.UsageError` for an option of runs, or for a form that --diff or --check does not have."""
-    for name in _OF_RUNNING:
+def _require_fitting(verb: str, form: str) -> None:
+    """Raise `click.UsageError` for options and a form that --diff, --check, or a run without both does not have."""
+    for name in _OF_RUNNING if verb else ():
         if _is_typed(name):
-            raise click.UsageError(f"{option} runs nothing; leave out --{name.replace('_', '-')}")
-    if form not in forms:
-        raise click.BadParameter(f"{form!r}: with {option} there are {', '.join(forms)}", param_hint="--format")
+            raise click.UsageError(f"{verb} runs nothing; leave out --{name.replace('_', '-')}")
+    if verb != "--check" and _is_typed("budget"):
+        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
+    if form not in _FORMS[verb]:
+        where = f"with {verb}" if verb else "of rows"
+        raise click.BadParameter(f"{form!r}: {where} there are {', '.join(_FORMS[verb])}", param_hint="--format")
 
 
 def _is_typed(name: str) -> bool:
