@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -172,41 +172,33 @@ class Estimator:
 
 def average(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of estimates of one tier; an end that one of them lacks is not known."""
-    values = [estimate.value for estimate in estimates]
-    lows, highs = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
-    return Estimate(_find_mean(values), _find_mean(lows), _find_mean(highs), estimates[0].tier)
+    value, low, high = (divide(_add_up(estimates, end), len(estimates)) for end in ("value", "low", "high"))
+    return Estimate(value, low, high, estimates[0].tier)
 
 
-def _find_mean(numbers: Sequence[float | None]) -> float | None:
-    present = [number for number in numbers if number is not None]
-    return sum(present) / len(present) if len(present) == len(numbers) else None
+def compute_rate(amount: float, times: Sequence[Estimate | None]) -> Estimate | None:
+    """Return an amount over the sum of times; None if one is not known.
 
-
-def compute_rate(amount: float, *times: tuple[Estimate | None, int]) -> Estimate | None:
-    """Return an amount over the sum of times, each of which occurs so often; None if one is not known.
-
-    >>> compute_rate(8, (Estimate(2.0, 1.0, 4.0, "calibrated"), 2))
+    >>> compute_rate(8, [Estimate(2.0, 1.0, 4.0, "calibrated")] * 2)
     Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
     """
-    estimates: list[tuple[Estimate, int]] = []
-    for estimate, count in times:
-        if estimate is not None:
-            estimates.append((estimate, count))
-        elif count:
-            return None
-    value = divide(amount, [(estimate.value, count) for estimate, count in estimates])
-    low = divide(
-        amount, [(estimate.high, count) for estimate, count in estimates]
-    )  # the longest times, the lowest rate
-    high = divide(amount, [(estimate.low, count) for estimate, count in estimates])
-    return None if high is None else Estimate(value, low, high, estimates[0][0].tier)
+    known = [time for time in times if time is not None]
+    # The longest times have the lowest rate.
+    value, high, low = (divide(amount, _add_up(known, end)) for end in ("value", "low", "high"))
+    return None if high is None or len(known) < len(times) else Estimate(value, low, high, known[0].tier)
 
 
-def divide(amount: float, times: Iterable[tuple[float | None, int]]) -> float | None:
-    """Return an amount over the sum of times, each of which occurs so often; None if one is not known."""
-    total = 0.0
-    for seconds, count in times:
-        if count and seconds is None:
-            return None
-        total += (seconds or 0.0) * count
-    return amount / total if total else None
+def _add_up(estimates: Sequence[Estimate], end: str) -> float | None:
+    """Return the sum of the values, or of one of the ends, of estimates; None if one of them lacks it."""
+    return add_up([getattr(estimate, end) for estimate in estimates])
+
+
+def add_up(numbers: Sequence[float | None]) -> float | None:
+    """Return the sum of numbers; None if one of them is not known."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def divide(amount: float | None, by: float | None) -> float | None:
+    """Return the quotient; None if one of the two is not known, and for a division by zero."""
+    return None if amount is None or not by else amount / by

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .bursts import Burst
-from .estimating import Estimate, average, compute_rate, divide
+from .estimating import Estimate, add_up, average, compute_rate, divide
 from .queueing import Arrivals
 from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import StepCost
@@ -81,10 +81,11 @@ def predict_serving(
     first_token = cost.estimate_step(prefill, batch, own_tokens, shared)
     later = decoding.average_seconds(cycles)
     per_token = decoding.estimate(later)
-    parts = [_Part(prefill.seconds, first_token), _Part(later, per_token, len(cycles))]
+    bounds, estimates = [prefill.seconds, *[later] * len(cycles)], [first_token, *[per_token] * len(cycles)]
     drafting = decoding.speculation.draft_prompts(batch, own_tokens, shared) if cycles else None
     if drafting is not None:
-        parts.append(_Part(drafting.seconds, Estimate(None, drafting.seconds, None, cost.tier)))
+        bounds.append(drafting.seconds)
+        estimates.append(Estimate(None, drafting.seconds, None, cost.tier))
     return Serving(
         batch=batch,
         prompt=prompt,
@@ -93,24 +94,16 @@ def predict_serving(
         decode=cycles[-1].check if cycles else prefill,
         time_to_first_token=prefill.seconds,
         time_per_output_token=later,
-        decode_tokens_per_second=divide(batch, [(later, 1)]),
-        tokens_per_second=divide(batch * new, [(part.bound, part.times) for part in parts]),
+        decode_tokens_per_second=divide(batch, later),
+        tokens_per_second=divide(batch * new, add_up(bounds)),
         cache_bytes=cost.cache_bytes(prompt + new - 1, batch),
         draft=cycles[-1].draft if cycles else None,
         first_token=first_token,
         per_token=per_token,
-        decode_rate=compute_rate(batch, (per_token, 1)),
-        rate=compute_rate(batch * new, *((part.estimate, part.times) for part in parts)),
+        decode_rate=compute_rate(batch, [per_token]),
+        rate=compute_rate(batch * new, estimates),
         uniform_time_per_output_token=decoding.average_uniform_seconds() if cost.facts.has_experts else None,
     )
-
-
-class _Part(NamedTuple):
-    """A part of the whole time, which occurs so many times: the bound of its seconds, and their estimate."""
-
-    bound: float | None
-    estimate: Estimate | None
-    times: int = 1
 
 
 def average_later_token(

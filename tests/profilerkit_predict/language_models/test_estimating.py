@@ -174,8 +174,8 @@ def test_where_there_is_no_estimate_the_reason_is_given(
 def test_means_and_rates_of_what_is_not_known_are_not_known() -> None:
     bounds = [Estimate(None, low, None, "calibrated") for low in (1.0, 3.0)]
     assert average(bounds) == Estimate(None, 2.0, None, "calibrated")
-    assert compute_rate(8, (None, 1)) is None
-    assert compute_rate(8, (Estimate(2.0, 1.0, None, "calibrated"), 2)) == Estimate(2.0, None, 4.0, "calibrated")
+    assert compute_rate(8, [None]) is None
+    assert compute_rate(8, [Estimate(2.0, 1.0, None, "calibrated")] * 2) == Estimate(2.0, None, 4.0, "calibrated")
 
 
 def test_an_interval_keeps_its_width_above_the_bound() -> None:
