@@ -21,7 +21,7 @@ from profilerkit.times.measurement import Measurement
 
 from .cases import Case
 from .machines import digest_machine
-from .moments import read_clock
+from .origins import read_clock
 from .plausibility import find_flags
 from .rows import Row, RowStatus, read_report
 

@@ -12,9 +12,8 @@ import msgspec
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.render.grids import Grid
 
-from .commits import shorten_commit
 from .lookup import find_rows, open_store
-from .moments import shorten_moment
+from .origins import shorten_commit, shorten_moment
 from .rows import Row, Value
 from .series import CaseName, find_causes, group_by_case, is_exact, is_same
 from .store import Store

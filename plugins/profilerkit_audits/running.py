@@ -18,9 +18,9 @@ from profilerkit.process.cached import cached_property
 from profilerkit.process.encoding import printable
 
 from .cases import Case, list_cases
-from .commits import find_commit
 from .engine import EngineOptions, find_engine
 from .machines import digest_machine, read_machine
+from .origins import find_commit
 from .plan import Plan
 from .rows import Row, RowStatus
 from .store import Run, Store

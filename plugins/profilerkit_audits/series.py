@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .cases import is_run_for
-from .commits import shorten_commit
+from .origins import shorten_commit
 from .rows import Row, RowStatus, Value
 
 __all__ = [

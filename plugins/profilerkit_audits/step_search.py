@@ -19,7 +19,7 @@ import numpy as np
 from profilerkit.count_text import format_count
 from profilerkit.render.grids import Grid
 
-from .moments import shorten_moment
+from .origins import shorten_moment
 from .rows import Row
 from .series import CaseName, is_exact
 from .steps import MIN_NIGHTS, Floats, find_splits, find_usual_distance

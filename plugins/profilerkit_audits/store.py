@@ -30,9 +30,8 @@ from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, require_sealed, to_dict
 
 from . import database
-from .commits import find_commit
 from .machines import digest_machine, read_machine, read_stated_machine
-from .moments import read_clock
+from .origins import find_commit, read_clock
 from .plausibility import find_flags
 from .rows import Row, decode, encode, read_report
 

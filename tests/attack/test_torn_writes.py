@@ -30,7 +30,7 @@ class RecordedSystem:
 
     def __init__(self, target: Path, fail: tuple[int, bool, BaseException] | None = None) -> None:
         self.target, self.fail = target, fail
-        self.moments: list[tuple[str, str, bytes | None]] = []
+        self.origins: list[tuple[str, str, bytes | None]] = []
         self._names: dict[int, str] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -39,15 +39,15 @@ class RecordedSystem:
             return real
 
         def call(first: Any, *others: Any) -> Any:
-            number, is_open = len(self.moments), name == "open"
+            number, is_open = len(self.origins), name == "open"
             file = self._names.get(first, "") if isinstance(first, int) else Path(first).name
-            self.moments.append((name, file, None))
+            self.origins.append((name, file, None))
             self._raise(number, True)
             result = real(first, *((bytes(others[0])[:7],) if name == "write" else others))
             if is_open:
                 self._names[result] = file
             content = self.target.read_bytes() if self.target.exists() else None
-            self.moments[number] = (name, file, content)
+            self.origins[number] = (name, file, content)
             self._raise(number, False)
             return result
 
@@ -81,7 +81,7 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(
     before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new file gets its name once all of its bytes are on the disk, and the name is there before it is told."""
-    moments = record_writes(tmp_path, before, monkeypatch).moments
+    moments = record_writes(tmp_path, before, monkeypatch).origins
     calls = list(dict.fromkeys((name, file) for name, file, _ in moments))
     scratch = calls[0][1]
     assert scratch not in ("report.json", "")
@@ -109,7 +109,7 @@ FAULTS = [
 def test_a_fault_at_any_call_leaves_the_old_file_and_no_other(
     fault: BaseException, earlier: bool, before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    total = len(record_writes(tmp_path, before, monkeypatch).moments)
+    total = len(record_writes(tmp_path, before, monkeypatch).origins)
     assert total >= 6
     raised = 0
     for number in range(total):
@@ -130,7 +130,7 @@ def test_a_report_torn_in_place_is_said_to_be_damaged(tmp_path: Path, monkeypatc
     """A file that can be written and not replaced may be torn by a crash: its checksum says so."""
     old, new = (to_json(full_report(name)).encode() for name in ("First", "Second, of a longer name"))
     monkeypatch.setattr(files, "_replace", refuse_to_replace)
-    contents = [content for *_, content in record_writes(tmp_path, old, monkeypatch, content=new).moments]
+    contents = [content for *_, content in record_writes(tmp_path, old, monkeypatch, content=new).origins]
     assert (contents[0], contents[-1]) == (old, new)
     torn = [content for content in contents[::50] if content not in (old, new)]
     damaged = 0

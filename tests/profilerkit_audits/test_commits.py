@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from time_limits import run_program
 
-from profilerkit_audits.commits import find_commit
+from profilerkit_audits.origins import find_commit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -22,10 +22,9 @@ from profilerkit.results.report import Report, StatusRecord
 from profilerkit.trace.bounds import Sign
 from profilerkit_pages.page_parts import pack
 
-from ..commits import shorten_commit
 from ..hiding import hide_text
 from ..machines import describe_machine
-from ..moments import shorten_moment
+from ..origins import shorten_commit, shorten_moment
 from ..rows import Row, Value
 from ..summary import find_differing_settings
 from .subjects import Subject

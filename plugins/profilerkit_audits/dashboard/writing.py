@@ -21,7 +21,7 @@ from profilerkit_pages.page_parts import join_scripts, render_page, source
 
 from ..hiding import hide, hide_text
 from ..lookup import find_run
-from ..moments import shorten_moment
+from ..origins import shorten_moment
 from ..rows import Row
 from ..store import Run, Store
 from .page_data import make_page_data

@@ -22,9 +22,8 @@ from .comparison import LanguageModelComparison
 from .engines import find_engine
 from .facts_source import FactsSource, open_facts_source
 from .layout import read_layout
-from .lengths import Lengths
 from .model_cache import CacheBytes
-from .prompts import EncodedInputs, ImageSize, InputKind, read_image_size
+from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
 from .queueing import RATE
 from .report import LanguageModelReport, Request, make_report
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation

@@ -23,9 +23,8 @@ from profilerkit.protocols import require_capability
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
 from .cache_growth import find_growth
 from .gguf_models import find_gguf_facts
-from .lengths import Lengths, choose_lengths, require_context
 from .model_cache import CacheBytes, count_cache_bytes
-from .prompts import ImageSize, InputEncoder, InputKind
+from .prompts import ImageSize, InputEncoder, InputKind, Lengths, choose_lengths, require_context
 from .records import GeneratedTokens, ModelFacts
 
 if TYPE_CHECKING:

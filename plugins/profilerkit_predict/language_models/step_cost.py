@@ -19,8 +19,7 @@ from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
 from .formulas import count_macs
 from .layout import ONE_DEVICE, Layout
-from .lengths import require_context
-from .prompts import EncodedInputs
+from .prompts import EncodedInputs, require_context
 from .records import ModelFacts
 from .step_work import make_step
 from .steps import Piece, Step

@@ -13,8 +13,8 @@ from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.figures import _compute_rates
 from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.layout import ONE_DEVICE, read_layout
-from profilerkit_predict.language_models.lengths import Lengths
 from profilerkit_predict.language_models.model_cache import CacheLayer
+from profilerkit_predict.language_models.prompts import Lengths
 from profilerkit_predict.language_models.records import ModelFacts, ModelSizes
 from profilerkit_predict.language_models.report_tables import tabulate_terms
 from profilerkit_predict.language_models.serving import predict_serving

@@ -1,12 +1,13 @@
-"""The commit at which a row was measured, and its short form."""
+"""The moment and the commit at which a row was measured, as the store has them, and their short forms."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["find_commit", "shorten_commit"]
+__all__ = ["find_commit", "read_clock", "shorten_commit", "shorten_moment"]
 
 #: Seconds that git may take.
 _PATIENCE = 10
@@ -54,3 +55,13 @@ def shorten_commit(commit: str, length: int = 12) -> str:
     """
     is_cut_off = len(commit) > length and commit.endswith("+")
     return f"{commit[:length]}+" if is_cut_off else commit[:length]
+
+
+def read_clock() -> str:
+    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort in the order of time."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def shorten_moment(moment: str, length: int = 19) -> str:
+    """Return the short form of a moment: with 19 characters to the second, with 16 to the minute."""
+    return moment[:length].replace("T", " ")
