@@ -182,10 +182,10 @@ def compute_rate(amount: float, times: Sequence[Estimate | None]) -> Estimate | 
     >>> compute_rate(8, [Estimate(2.0, 1.0, 4.0, "calibrated")] * 2)
     Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
     """
-    known = [time for time in times if time is not None]
+    present = [time for time in times if time is not None]
     # The longest times have the lowest rate.
-    value, high, low = (divide(amount, _add_up(known, end)) for end in ("value", "low", "high"))
-    return None if high is None or len(known) < len(times) else Estimate(value, low, high, known[0].tier)
+    value, high, low = (divide(amount, _add_up(present, end)) for end in ("value", "low", "high"))
+    return None if high is None or len(present) < len(times) else Estimate(value, low, high, present[0].tier)
 
 
 def _add_up(estimates: Sequence[Estimate], end: str) -> float | None:
@@ -195,8 +195,8 @@ def _add_up(estimates: Sequence[Estimate], end: str) -> float | None:
 
 def add_up(numbers: Sequence[float | None]) -> float | None:
     """Return the sum of numbers; None if one of them is not known."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
+    present = [number for number in numbers if number is not None]
+    return sum(present) if len(present) == len(numbers) else None
 
 
 def divide(amount: float | None, by: float | None) -> float | None:
