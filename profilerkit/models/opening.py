@@ -19,8 +19,7 @@ from ..hooks.manager import list_infos, load_offer
 from ..hooks.plugin_info import conflict
 from ..process.files import read_stamp
 from ..protocols import OpensModels, find_capability
-from .recognition import find_backend
-from .recognition_errors import suggest_model
+from .recognition import find_backend, suggest_model
 
 __all__ = ["OpenedModel", "SplitArguments", "list_placing_arguments", "open_model", "place_model", "split_arguments"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from ..piping.quantity import Scale, format_bytes, format_number, scale_value
 from ..results.report import Report
-from ..times.batch_sweep import BatchSweep
+from ..times.batch_sweep import COLUMNS, BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import Measurement
 from ..times.percentiles import PERCENTILES, is_supported
@@ -27,14 +28,16 @@ def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
 def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
     titles = ("Batch size", "Execution time", "Interval", "Throughput", "Memory")
     rows = []
-    for row in sweep:
-        size = f"knee {row['batch_size']}" if row["is_knee"] else str(row["batch_size"])
-        time = row["execution_time"]
-        interval = _write_interval(time)
-        throughput = f"{format_number(row['throughput'])} samples/s"
-        memory = row["memory_footprint"]
-        footprint = "-" if memory is None else format_bytes(memory)
-        rows.append((size, _write_seconds(time.median), interval, throughput, footprint))
+    for size, time, throughput, memory, is_knee in map(itemgetter(*COLUMNS), sweep):
+        rows.append(
+            (
+                f"knee {size}" if is_knee else str(size),
+                _write_seconds(time.median),
+                _write_interval(time),
+                f"{format_number(throughput)} samples/s",
+                "-" if memory is None else format_bytes(memory),
+            )
+        )
     return Grid(title, titles, tuple(rows), frozenset(range(len(titles))))
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from ..trace.table import data_frame
 
-__all__ = ["SHARE_AT_KNEE", "BatchSweep"]
+__all__ = ["COLUMNS", "SHARE_AT_KNEE", "BatchSweep"]
 
+#: The columns of a sweep's rows.
+COLUMNS = ("batch_size", "execution_time", "throughput", "memory_footprint", "is_knee")
 #: How much of the best throughput is reached at the knee.
 SHARE_AT_KNEE = 0.9
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
@@ -110,8 +109,7 @@ def _match_in_order(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameK
     yield from map(_Pair, mine[:start], theirs[:start])
     mine, theirs, kinds, others = mine[start:], theirs[start:], kinds[start:], others[start:]
     if len(mine) * len(theirs) > _MOST_PAIRS:
-        yield from _match_any(mine, theirs, name_kind)
-        return
+        return  # they count as removed and added
     for first, second, size in SequenceMatcher(None, kinds, others, autojunk=False).get_matching_blocks():
         yield from map(_Pair, mine[first : first + size], theirs[second : second + size])
 
@@ -120,16 +118,6 @@ def _count_equal(kinds: Sequence[str], others: Sequence[str]) -> int:
     """Return how many of two lists are equal from the beginning."""
     pairs = zip(kinds, others, strict=False)
     return next((index for index, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
-
-
-def _match_any(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
-    """Match the first of a kind with the first, and so on: to look for the best order takes too long of so many."""
-    waiting: dict[str, deque[Row]] = {}
-    for row in theirs:
-        waiting.setdefault(name_kind(row), deque()).append(row)
-    for row in mine:
-        if waiting.get(name_kind(row)):
-            yield _Pair(row, waiting[name_kind(row)].popleft())
 
 
 def _read_name(row: Row) -> str:

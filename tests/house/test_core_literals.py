@@ -17,8 +17,7 @@ COLUMNS = {"macs", "flops", "trainable_params"}
 #: By file the names that stand in its strings, with the reason.
 ALLOWED = {
     # The columns of a sweep's rows, and in files the kinds of values.
-    "times/batch_sweep.py": {"execution_time", "throughput"},
-    "render/time_grids.py": {"execution_time", "throughput", "memory_footprint"},
+    "times/batch_sweep.py": {"execution_time", "throughput", "memory_footprint"},
     "results/json_values.py": {"layer_times", "batch_sweep"},
     # Keras' own layers, which three backends count.
     "backend_kit/keras_kinds.py": {"keras"},
