@@ -66,9 +66,9 @@ def _read_filter_of_gradient(call: OpCall) -> Shape:
 
 
 @register_op_costs(
-    *("Conv2DBackpropInput", "Conv2DBackpropInputV2", "Conv3DBackpropInput", "Conv3DBackpropInputV2"),
+    *("Conv2DBackpropInput", "Conv2DBackpropInputV2", "Conv3DBackpropInputV2"),
     *("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"),
-    *("Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2"),
+    *("Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "Conv3DBackpropFilterV2"),
     *("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"),
 )
 def gradient(call: OpCall) -> Cost:

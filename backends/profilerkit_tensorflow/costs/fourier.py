@@ -30,7 +30,7 @@ def _register(name: str, dimensions: int) -> None:
     """Register the transforms over the last one, two or three axes."""
     axes = range(-dimensions, 0)
 
-    @register_op_costs(name, f"I{name}", f"Batch{name}", f"BatchI{name}")
+    @register_op_costs(name, f"I{name}")
     def complex_to_complex(call: OpCall) -> Cost:
         """Return the cost of transforms of complex points."""
         return _count_transform(call.inputs[0], axes, real=False)

@@ -15,33 +15,33 @@ def _matrices(shape: Shape) -> tuple[int, int, int]:
     return Shape(shape[:-2]).numel, shape[-2], shape[-1]
 
 
-@register_op_costs("Cholesky", "BatchCholesky")
+@register_op_cost("Cholesky")
 def cholesky(call: OpCall) -> Cost:
     """Return the cost of a decomposition."""
     batch, n, _ = _matrices(call.inputs[0])
     return linear_algebra.cholesky(batch, n)
 
 
-@register_op_costs("Lu", "MatrixDeterminant", "BatchMatrixDeterminant", "LogMatrixDeterminant")
+@register_op_costs("Lu", "MatrixDeterminant", "LogMatrixDeterminant")
 def lu(call: OpCall) -> Cost:
     """Return the cost of a decomposition; a determinant is the product of its diagonal."""
     return linear_algebra.lu(*_matrices(call.inputs[0]))
 
 
-@register_op_costs("MatrixInverse", "BatchMatrixInverse")
+@register_op_cost("MatrixInverse")
 def inverse(call: OpCall) -> Cost:
     """Return the cost of an inverse."""
     batch, n, _ = _matrices(call.inputs[0])
     return linear_algebra.inverse(batch, n)
 
 
-@register_op_costs("MatrixSolve", "BatchMatrixSolve")
+@register_op_cost("MatrixSolve")
 def solve(call: OpCall) -> Cost:
     """Return the cost of the decomposition and the solutions."""
     return linear_algebra.solve(*_matrices(call.inputs[1]))
 
 
-@register_op_costs("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
+@register_op_cost("MatrixTriangularSolve")
 def triangular_solve(call: OpCall) -> Cost:
     """Return the cost of the solutions."""
     return linear_algebra.solve_triangular(*_matrices(call.outputs[0]))
@@ -60,7 +60,7 @@ def tridiagonal_solve(call: OpCall) -> Cost:
     return linear_algebra.solve_tridiagonal(*_matrices(call.outputs[0]))
 
 
-@register_op_costs("MatrixSolveLs", "BatchMatrixSolveLs")
+@register_op_cost("MatrixSolveLs")
 def least_squares(call: OpCall) -> Cost:
     """Return the cost of the solutions: by normal equations if fast, else by an orthogonal decomposition."""
     formula = linear_algebra.normal_equations if call.attribute("fast") else linear_algebra.least_squares
@@ -74,14 +74,14 @@ def qr(call: OpCall) -> Cost:
     return linear_algebra.qr(*_matrices(call.inputs[0]), mode=mode)
 
 
-@register_op_costs("Svd", "BatchSvd")
+@register_op_cost("Svd")
 def svd(call: OpCall) -> Cost:
     """Return the cost of the values, and of thin or full vectors."""
     vectors, full = bool(call.attribute("compute_uv")), bool(call.attribute("full_matrices"))
     return linear_algebra.singular_values(*_matrices(call.inputs[0]), vectors=vectors, full=full)
 
 
-@register_op_costs("SelfAdjointEigV2", "BatchSelfAdjointEigV2")
+@register_op_cost("SelfAdjointEigV2")
 def symmetric_eigen(call: OpCall) -> Cost:
     """Return the cost of the values, and of the vectors."""
     batch, n, _ = _matrices(call.inputs[0])

@@ -70,9 +70,7 @@ def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:
         return formula(call.outputs[0].numel)
 
 
-@register_op_costs(
-    "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"
-)
+@register_op_costs("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
 def quantize_and_dequantize(call: OpCall) -> Cost:
     """Return the cost of quantizing and dequantizing, and of finding the range if it is not an argument."""
     return quantization.fake_quantize(call.outputs[0].numel, finds_range=call.attribute("range_given") is False)

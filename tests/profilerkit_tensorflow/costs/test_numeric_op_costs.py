@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 from calls import cost, raw_cost, spec
 
-from profilerkit.costs import Shape
-from profilerkit_tensorflow.costs import OpCall, Shapes, UnknownShapeError, op_cost
+from profilerkit_tensorflow.costs import UnknownShapeError
 
 
 def over_axes(name: str) -> Callable[[Any], Any]:
@@ -159,19 +158,3 @@ def test_update_of_a_weight(case: str) -> None:
 def test_update_of_some_rows_of_a_weight(case: str) -> None:
     found = update("SparseApply", case, indices=spec(2, dtype="int32"))
     assert found == (0, 6 * UPDATES[case][-1])
-
-
-@pytest.mark.parametrize(
-    ("kind", "attributes", "flops"),
-    [
-        ("BatchSelfAdjointEigV2", {"compute_v": False}, 2 * 4 * 6**3 // 3),
-        ("BatchSvd", {"compute_uv": True, "full_matrices": False}, 2 * (14 * 6**3 + 8 * 6**3)),
-        ("BatchMatrixSolveLs", {"fast": False}, 2 * (2 * 6**2 * (6 - 2) + (4 * 6 * 6 - 6**2) * 6)),
-    ],
-)
-def test_decomposition_of_an_old_graph(kind: str, attributes: dict[str, bool], flops: int) -> None:
-    """Releases of today read such operators from files, and make none."""
-    squares = Shapes([Shape((2, 6, 6)), Shape((2, 6, 6))])
-    dtypes = ("float32", "float32")
-    call = OpCall(kind, squares, squares, dtypes, dtypes, attribute=attributes.get)
-    assert op_cost(call) == (0, flops)
