@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -246,9 +247,9 @@ class TFBackend(
 
 
 def _keras_version() -> str:
-    """Return the version of `tf.keras`: the first of Keras 3 tell it by a function alone, tf_keras by a name alone."""
-    keras = tf.keras
-    return str(getattr(keras, "__version__", None) or keras.version())
+    """Return the version of the package that ``tf.keras`` is of; an import of ``tensorflow.keras`` hides its own."""
+    keras: Any = sys.modules[tf.keras.Model.__module__.partition(".")[0]]
+    return str(getattr(keras, "__version__", None) or keras.version())  # the first of Keras 3 have the function alone
 
 
 def _as_tensors(inputs: ModelInputs) -> ModelInputs:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -165,13 +165,17 @@ def test_a_torch_module_is_not_taken_for_a_function() -> None:
     assert not BACKEND.accepts("a path")
 
 
-@pytest.mark.parametrize("package", [{"version": lambda: "3.0.5"}, {"__version__": "2.16.0"}], ids=["first", "legacy"])
-def test_the_environment_names_the_version_of_each_keras(
-    package: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keras 3.0 has no ``__version__`` where TensorFlow shows it, and tf_keras no function ``version``."""
-    monkeypatch.setattr(tf, "keras", SimpleNamespace(**package))
-    assert TFBackend().environment()["keras"] == ("3.0.5" if "version" in package else "2.16.0")
+def test_the_environment_names_the_version_of_the_first_releases_of_keras_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(keras, "__version__")
+    monkeypatch.setattr(keras, "version", lambda: "3.0.5")
+    assert TFBackend().environment()["keras"] == "3.0.5"
+
+
+def test_the_environment_names_the_version_of_legacy_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``import tensorflow.keras`` puts a module into place that has no version of its own."""
+    tf_keras = pytest.importorskip("tf_keras")
+    monkeypatch.setattr(tf, "keras", importlib.import_module("tf_keras.api._v2.keras"))
+    assert TFBackend().environment()["keras"] == tf_keras.__version__
 
 
 def test_the_environment_names_versions_and_threads() -> None:
