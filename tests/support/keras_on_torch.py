@@ -186,6 +186,56 @@ def test_a_model_that_is_not_built_is_counted_and_stays_so() -> None:
     assert sequential.predict(ones(2, 4), verbose=0).shape == (2, 2)
 
 
+class MakesALayer(keras.Model):  # type: ignore[misc]
+    """Makes a layer when it is built, and may build it; the first is there before."""
+
+    def __init__(self, first: Any, *, builds: bool) -> None:
+        super().__init__()
+        self.first, self.builds = first, builds
+
+    def build(self, shape: Any) -> None:
+        self.second = layers.Dense(3)
+        if self.builds:
+            self.second.build(shape)
+
+    def call(self, x: Any) -> Any:
+        return self.second(x if self.first is None else self.first(x))
+
+
+@pytest.mark.parametrize("builds", [True, False])
+@pytest.mark.parametrize(
+    ("first", "products"),
+    [(None, 0), (lambda: layers.Dropout(0.5), 0), (lambda: stack_layers((4,), layers.Dense(4)), 16)],
+)
+def test_layers_that_a_model_makes_when_it_is_built(first: Any, products: int, builds: bool) -> None:
+    model = MakesALayer(first and first(), builds=builds)
+    report = profile(model, ones(2, 4), metrics=["total_params", "macs", "training_macs"], strict=True)
+    biases = 3 + (4 if products else 0)
+    assert report["total_params"] == products + 4 * 3 + biases
+    assert report["macs"] == 2 * (products + 4 * 3)
+    # The first product has no gradient of its inputs.
+    assert report["training_macs"] == 2 * (2 * products + 3 * 4 * 3 if products else 2 * 4 * 3)
+
+
+def test_a_variable_that_two_layers_hold() -> None:
+    class Back(keras.Layer):  # type: ignore[misc]
+        def __init__(self, other: Any) -> None:
+            super().__init__()
+            self.other = other
+
+        def build(self, shape: Any) -> None:
+            self.kernel = self.other.kernel
+
+        def call(self, x: Any) -> Any:
+            return keras.ops.matmul(x, keras.ops.transpose(self.kernel))
+
+    dense = layers.Dense(3, use_bias=False)
+    model = stack_layers((4,), dense, Back(dense))
+    report = profile(model, ones(2, 4), metrics=["total_params", "macs", "training_macs"], strict=True)
+    assert (report["total_params"], report["macs"]) == (4 * 3, 2 * 2 * 4 * 3)
+    assert report["training_macs"] == 2 * (2 + 3) * 4 * 3
+
+
 def test_keras_layers_without_weights_in_a_torch_module_are_said() -> None:
     model = HoldsKeras()
     model.keras_part = keras.Sequential([layers.Dense(3)])

@@ -169,11 +169,8 @@ def use_keras_device(model: nn.Module, device: torch.device) -> AbstractContextM
 
 
 def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
-    """Return whether a Keras layer among the modules lacks variables that its first call would make.
-
-    A layer that is made of other layers makes no variables of its own.
-    """
-    return any(is_keras(module) and not direct_layers(module) and lacks_weights(module) for module in modules)
+    """Return whether a Keras layer among the modules lacks variables that its first call would make."""
+    return any(is_keras(module) and lacks_weights(module) for module in modules)
 
 
 def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
@@ -199,7 +196,8 @@ def fill_variables(module: nn.Module) -> None:
             set_variable_value(variable, nn.Parameter(zeros, requires_grad=is_trained))
 
 
-def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
-    """Let other tensors stand in for the values of a Keras layer's variables."""
-    for variable in list_variables(module):
+def substitute_variables(modules: Iterable[nn.Module], stand_in: Callable[[Any], Any]) -> None:
+    """Let other tensors stand in for the values of Keras layers' variables, each once: two layers may hold the same."""
+    variables = {id(variable): variable for module in modules for variable in list_variables(module)}
+    for variable in variables.values():
         set_variable_value(variable, stand_in(read_variable_value(variable)))

@@ -19,6 +19,7 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distin
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
+from ..model.modules import list_modules
 from ..model.storages import count_stored_bytes, list_aliases, storage_key
 from ..model.tensors import PLAIN_TYPES, list_with_values
 from ..untouched.caller_context import as_caller
@@ -131,7 +132,7 @@ class RecordedPass:
         if self.inventory.holds_keras and is_unbuilt(self.inventory.modules):
             build_without_values(self._model, self.inputs)
             with self.stand_ins.mode:
-                for module in self.inventory.modules:
+                for module in list_modules(self._model):  # some were made by the building
                     fill_variables(module)
         elif self._is_lazy:  # by a call of its own: inference mode would not let it
             on_meta = self.stand_ins.on_meta

@@ -156,8 +156,8 @@ def substitute(
         return substitutes[id(value)]
 
     replace_tensors(inventory.modules, substitutes)
-    for module in inventory.modules if inventory.holds_keras else ():
-        substitute_variables(module, replace)
+    if inventory.holds_keras:
+        substitute_variables(inventory.modules, replace)
     for module, attributes in inventory.further_attributes:
         for name, value in attributes.items():
             if _holds_tensors(value):
