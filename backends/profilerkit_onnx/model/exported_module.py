@@ -74,8 +74,10 @@ def _list_torch_parameters(node: NodeProto) -> set[str]:
 
 
 def _works_with_parameter(use: Use) -> bool:
-    """Return whether a node is a part of an operator of torch that reads a parameter, and scales or shifts by it.
+    """Return whether a node is a part of an operator of torch that reads a parameter, and scales, shifts or looks up.
 
-    An example is the affine part of a group norm: the exporter has added dimensions to its weights.
+    Examples are the affine part of a group norm, to whose weights the exporter has added dimensions, and the matrices
+    of experts, which it has transposed.
     """
-    return use.node.op_type in ("Add", "Mul") and bool(_list_torch_parameters(use.node))
+    is_table = use.node.op_type in ("Gather", "GatherND") and use.input == 0
+    return (is_table or use.node.op_type in ("Add", "Mul")) and bool(_list_torch_parameters(use.node))

@@ -438,6 +438,17 @@ def test_a_parameter_that_the_exporter_has_given_dimensions_is_one(read: str, pa
     assert count(make_model([node], {"x": X}, {"val_21": np.full((1, 3), 2, F)}), x=X) == (params, 12)
 
 
+@pytest.mark.parametrize(("table", "params"), [("%p_experts", 2 * 3 * 4), ("%positions", 0)])
+@pytest.mark.parametrize("op", ["Gather", "GatherND"])
+def test_a_parameter_that_the_exporter_has_turned_and_nodes_look_up_is_one(op: str, table: str, params: int) -> None:
+    """The matrices of two experts, which it writes turned, as "val_8"; but no table that it has computed."""
+    node = helper.make_node(op, ["val_8", "chosen"], ["y"])
+    call = f"%index : call_function[target=torch.ops.aten.index.Tensor](args = ({table}, [%view]))"
+    node.metadata_props.add(key="pkg.torch.onnx.fx_node", value=call)
+    chosen = np.zeros((5, 1), np.int64)
+    assert count(make_model([node], {"chosen": chosen}, {"val_8": np.ones((2, 3, 4), F)}), chosen=chosen)[0] == params
+
+
 def test_the_slopes_of_a_prelu_are_parameters_whatever_their_name() -> None:
     model = make_model([helper.make_node("PRelu", ["x", "val_1"], ["y"])], {"x": X}, {"val_1": np.full((1, 1), 0.2, F)})
     assert count(model, x=X) == (1, 4)
