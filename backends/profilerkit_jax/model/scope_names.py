@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +24,8 @@ __all__ = ["EQUATION", "MarkedCall", "Marks", "read_last_mark", "read_layer"]
 
 #: The beginning of all marks: no scope of a user begins like this.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
+#: The numbers of calls, of all traces: JAX may keep a compiled function with the marks of an earlier trace.
+_numbers = count()
 #: The text after the prefix, in the scopes of a compiled instruction.
 _BEHIND_PREFIX = re.compile(
     r"""
@@ -110,7 +113,7 @@ class Marks:
         if around is not None and around.layer is layer:
             return call()
         self.classes.setdefault(path, type(layer))
-        mark = f"{_PREFIX}{path}|{len(self.calls)}"
+        mark = f"{_PREFIX}{path}|{next(_numbers)}"
         marked = self.calls[mark] = MarkedCall(path, None if around is None else around.call, _list_infos(inputs))
         self._running.append(_Running(marked, layer))
         try:

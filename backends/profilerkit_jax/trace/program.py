@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeAlias
 
 import jax
+from jax.experimental.xla_metadata import set_xla_metadata
 
 from profilerkit import ModelInputs
 
@@ -46,11 +48,21 @@ class Program:
     has_all: bool = False
 
 
-def trace_program(subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool = False) -> Program:
+#: The numbers of the programs for which nothing is taken from JAX's caches.
+_numbers = count()
+
+
+def trace_program(
+    subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool = False, anew: bool = False
+) -> Program:
     """Return the program of a pass; an error of the model is raised as it is.
 
-    If layers cannot be marked, because a model compares their classes for example, it is traced without marks.
+    If layers cannot be marked, because a model compares their classes for example, it is traced without marks. With
+    ``anew``, compiled functions that the model calls are traced again, although JAX has them from an earlier trace.
     """
+    if anew:  # JAX keeps the jaxpr of a function by the metadata around the call, too
+        with set_xla_metadata(profilerkit=str(next(_numbers))):
+            return trace_program(subject, inputs, make_pass, training)
     try:
         return _trace(subject, inputs, make_pass, Pass(training, Marks()))
     except MemoryError:

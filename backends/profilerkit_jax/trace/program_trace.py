@@ -44,6 +44,10 @@ class WalkedProgram(NamedTuple):
     inputs: list[Value]
     results: list[Value]
 
+    def has_own_marks(self, program: Program) -> bool:
+        """Return whether all marks are of the trace of the program, and none of an earlier trace."""
+        return all(opened.name in program.marks.calls for opened in self.walk.frames.marked)
+
 
 def walk_program(subject: Subject, program: Program, make_walk: MakeWalk) -> WalkedProgram:
     """Go over the equations of a program, with the values of the weights and inputs."""

@@ -11,6 +11,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.scoped_calls import layer_records
 
 from ..model.calls import make_forward, make_step
+from ..model.recognition import is_model
 from ..model.subject import Subject
 from ..model.subjects import find_subject
 from ..model.weights import list_weights
@@ -43,16 +44,24 @@ def _trace(
 ) -> ModelTrace:
     try:
         program = trace_program(subject, inputs, make_pass, training)
-        trace = trace_of_program(subject, program, walk_program(subject, program, make_walk), training)
+        walked = walk_program(subject, program, make_walk)
+        if not walked.has_own_marks(program):
+            program = trace_program(subject, inputs, make_pass, training, anew=True)
+            walked = walk_program(subject, program, make_walk)
+        trace = trace_of_program(subject, program, walked, training)
     except Exception as error:  # any error of the model
         return _list_layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
     return replace(trace, notes=(*trace.notes, *_list_likely_parameters(subject, inputs)))
 
 
 def _list_likely_parameters(subject: Subject, inputs: ModelInputs) -> list[str]:
-    """Return a note if the first of several inputs has the form of parameters, and the function has none of its own."""
+    """Return a note if the first of several inputs is a module, or like parameters, and the function has none."""
     first = inputs.args[0] if len(inputs.args) > 1 else None
-    if not isinstance(first, (Mapping, list)) or any(leaf.is_parameter for leaf in subject.leaves):
+    if any(leaf.is_parameter for leaf in subject.leaves):
+        return []
+    if is_model(first):
+        return ["no parameters: the module among the inputs counts as data; give a function of x that has the module"]
+    if not isinstance(first, (Mapping, list)):
         return []
     return [
         "no parameters: the first input counts as data; if it holds the parameters, give JaxModel(function, params), "
