@@ -13,7 +13,7 @@ from profilerkit.backend_kit.call_stack import list_layers
 
 from .arrays import ArrayTree, is_float, list_items
 from .marked_classes import make_marked_class, use_marks
-from .subject import Leaf, Pass, Subject
+from .subject import Leaf, Pass, Subject, join
 
 __all__ = ["equinox_subject"]
 
@@ -50,7 +50,7 @@ def equinox_subject(model: Any) -> Subject:
         copy = eqx.nn.inference_mode(arrays.replace_arrays(values), value=not how.training)
         with use_marks(how.marks):
             if how.marks is not None:
-                _mark_layers(copy, users_own)
+                _mark_layers(copy, users_own, how)
             return how.call(copy, args, kwargs), ()
 
     keys_of_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
@@ -60,11 +60,11 @@ def equinox_subject(model: Any) -> Subject:
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)
 
 
-def _mark_layers(copy: Any, users_own: Container[int]) -> None:
+def _mark_layers(copy: Any, users_own: Container[int], how: Pass) -> None:
     """Give each layer of a copy a class that opens its scope.
 
     A layer in a static field is no copy: the user's layers, which ``users_own`` has by their ids, are not changed.
     """
     for path, layer in list(list_layers(copy, _list_children)):  # all, before the first has another class
         if isinstance(layer, eqx.Module) and callable(layer) and id(layer) not in users_own:
-            object.__setattr__(layer, "__class__", make_marked_class(type(layer), path))
+            object.__setattr__(layer, "__class__", make_marked_class(type(layer), join(how.prefix, path)))

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from .arrays import ArrayTree, is_float
+from .arrays import ArrayTree, is_array, is_float
 from .jax_model import JaxModel
 from .recognition import find_kind
-from .subject import Leaf, Pass, Subject
+from .subject import Leaf, Pass, Subject, join
 from .wrapped import LIBRARIES, find_modules, is_equinox_wrapper, replace_module
 
 __all__ = ["function_subject"]
@@ -48,37 +48,57 @@ def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
 
 
 def _is_module(value: Any) -> bool:
+    """Return whether a value is a module; one of Equinox that has no arrays and is no layer, like a solver, is none."""
     kind = find_kind(value)
-    return kind in ("flax.nnx", "equinox", "keras", "wrapped") or (kind == "flax.linen" and value.scope is not None)
-
-
-def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
-    """Return the subject of a function around modules: it has the arrays of the modules, and runs with copies."""
-    name_of_function = _find_name(model.function) if _is_named(model.function) else ""
-    name = model.name or name_of_function or subjects[0].name
-    parts = list(map(_Part, modules, subjects))
-
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        marks = how.marks if len(subjects) == 1 else None  # paths of two modules may be the same
-        run = functools.partial(how.call, args=args, kwargs=kwargs)
-        return _run_with_copies(model.function, parts, values, replace(how, marks=marks), run)
-
-    if len(subjects) == 1:
-        return replace(subjects[0], name=name, call=call)
-    leaves = [
-        replace(leaf, path=(f"module_{index}", *leaf.path))
-        for index, subject in enumerate(subjects)
-        for leaf in subject.leaves
-    ]
-    types = {"": name, **{f"module_{index}": subject.name for index, subject in enumerate(subjects)}}
-    return Subject("function", name, leaves, call, types)
+    if kind == "equinox":
+        return callable(value) or any(map(is_array, jax.tree.leaves(value)))
+    return kind in ("flax.nnx", "keras", "wrapped") or (kind == "flax.linen" and value.scope is not None)
 
 
 class _Part(NamedTuple):
-    """A module that a function leads to, and its subject."""
+    """A module that a function leads to, its subject, and the path of the module among the layers."""
 
     module: Any
     subject: Subject
+    path: str
+
+
+def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
+    """Return the subject of a function around modules: it has the arrays of the modules, and runs with copies.
+
+    The layers of one module have their own paths, and the layers of several are in "module_0", "module_1" and so on.
+    States, such as an optimizer's, are beside them.
+    """
+    name_of_function = _find_name(model.function) if _is_named(model.function) else ""
+    name = model.name or name_of_function or subjects[0].name
+    main = [subject for subject in subjects if subject.kind != "state"]
+    paths = {id(subject): f"module_{index}" for index, subject in enumerate(main) if len(main) > 1}
+    parts = [
+        _Part(module, subject, paths.get(id(subject), "")) for module, subject in zip(modules, subjects, strict=True)
+    ]
+
+    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
+        run = functools.partial(how.call, args=args, kwargs=kwargs)
+        return _run_with_copies(model.function, parts, values, how, run)
+
+    leaves = [
+        replace(leaf, path=(part.path, *leaf.path) if part.path else leaf.path)
+        for part in parts
+        for leaf in part.subject.leaves
+    ]
+    if len(main) == 1:
+        return replace(main[0], name=name, call=call, leaves=leaves)
+    kinds = {subject.kind for subject in main}
+    layered = [part for part in parts if part.path]
+    return Subject(
+        kinds.pop() if len(kinds) == 1 else "function",
+        name,
+        leaves,
+        call,
+        {"": name, **{join(part.path, path): kind for part in layered for path, kind in part.subject.types.items()}},
+        {join(part.path, path): layer for part in layered for path, layer in part.subject.layers.items()},
+        {scope for part in layered for scope in part.subject.scopes},
+    )
 
 
 def _run_with_copies(
@@ -91,17 +111,18 @@ def _run_with_copies(
     """
     if not parts:
         return run(function), []
-    (module, subject), *others = parts
-    count = len(subject.leaves)
+    part, *others = parts
+    count = len(part.subject.leaves)
     states: list[Any] = []
 
     def run_with_copy(copy: Any) -> Any:
-        replaced = replace_module(function, module, copy)
+        replaced = replace_module(function, part.module, copy)
         outputs, states_of_others = _run_with_copies(replaced, others, values[count:], how, run)
         states.extend(states_of_others)
         return outputs
 
-    outputs, state = subject.call(values[:count], (), {}, replace(how, function=run_with_copy))
+    path = join(how.prefix, part.path)
+    outputs, state = part.subject.call(values[:count], (), {}, replace(how, function=run_with_copy, prefix=path))
     return outputs, [*states, *jax.tree.leaves(state)]
 
 

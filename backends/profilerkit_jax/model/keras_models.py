@@ -26,8 +26,7 @@ from profilerkit.process.restoring import restored
 
 from .arrays import is_array
 from .keras_state import list_all_variables, save_state
-from .scope_names import Marks
-from .subject import Leaf, Pass, Subject
+from .subject import Leaf, Pass, Subject, join
 
 __all__ = ["keras_subject"]
 
@@ -60,7 +59,7 @@ def keras_subject(model: Any) -> Subject:
         if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
             positional, keywords = _arrange_arguments(model, args, kwargs, how.training)
         stateless = sys.modules["keras"].StatelessScope(state_mapping=list(zip(variables, values, strict=True)))
-        with restored(save_state(model), in_child=False), stateless as scope, _follow_layers(layers, how.marks):
+        with restored(save_state(model), in_child=False), stateless as scope, _follow_layers(layers, how):
             outputs = how.call(model, positional, keywords)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
@@ -120,8 +119,9 @@ _one_at_a_time = Lock()
 
 
 @contextmanager
-def _follow_layers(layers: Sequence[tuple[str, Any]], marks: Marks | None) -> Iterator[None]:
+def _follow_layers(layers: Sequence[tuple[str, Any]], how: Pass) -> Iterator[None]:
     """Open the scope of each of these layers that is called in this thread; none without marks."""
+    marks = how.marks
     if marks is None:
         yield
         return
@@ -133,7 +133,9 @@ def _follow_layers(layers: Sequence[tuple[str, Any]], marks: Marks | None) -> It
             return call(layer, *args, **kwargs)
         stack.begin(layer)
         try:
-            return marks.run(stack.current, layer, lambda: call(layer, *args, **kwargs), (args, kwargs))
+            return marks.run(
+                join(how.prefix, stack.current), layer, lambda: call(layer, *args, **kwargs), (args, kwargs)
+            )
         finally:
             stack.end()
 

@@ -12,8 +12,7 @@ from flax import linen
 
 from .arrays import ArrayTree
 from .jax_model import JaxModel
-from .scope_names import Marks
-from .subject import UNMET, Leaf, Pass, Subject
+from .subject import UNMET, Leaf, Pass, Subject, join
 
 __all__ = ["linen_subject"]
 
@@ -29,7 +28,7 @@ def linen_subject(model: JaxModel) -> Subject:
         def method(module: Any, *args: Any, **kwargs: Any) -> Any:  # in place of ``__call__`` of the bound module
             return how.call(module, args, kwargs)
 
-        with _intercept(how.marks):
+        with _intercept(how):
             options = {"rngs": model.rngs, "mutable": changing, "method": method}
             outputs, state = model.function.apply(variables.replace_arrays(values), *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
@@ -56,8 +55,9 @@ def _make_leaf(path: Sequence[str], value: Any) -> Leaf:
     return Leaf(tuple(layers), value, collection == "params")
 
 
-def _intercept(marks: Marks | None) -> AbstractContextManager[Any]:
+def _intercept(how: Pass) -> AbstractContextManager[Any]:
     """Return a context in which each call of a layer opens its scope; a layer's calls of its own methods do not."""
+    marks = how.marks
     if marks is None:
         return nullcontext()
 
@@ -65,7 +65,8 @@ def _intercept(marks: Marks | None) -> AbstractContextManager[Any]:
         layer = context.module
         if context.method_name == "setup":
             return function(*args, **kwargs)
-        return marks.run(".".join(layer.path), layer, lambda: function(*args, **kwargs), (args, kwargs))
+        path = join(how.prefix, ".".join(layer.path))
+        return marks.run(path, layer, lambda: function(*args, **kwargs), (args, kwargs))
 
     context: AbstractContextManager[Any] = linen.intercept_methods(interceptor)
     return context

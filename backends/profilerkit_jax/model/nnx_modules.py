@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from profilerkit.backend_kit.call_stack import list_layers
 
 from .arrays import list_items
 from .marked_classes import PATH, make_marked_class, use_marks
-from .subject import Leaf, Pass, Subject
+from .subject import Leaf, Pass, Subject, join
 
 __all__ = ["nnx_subject"]
 
@@ -29,20 +30,20 @@ def nnx_subject(model: Any) -> Subject:
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
-        if how.training:
-            copy.train()
-        else:
-            copy.eval()
+        for module in [copy] if isinstance(copy, nnx.Module) else _list_layers_once(copy).values():
+            if isinstance(module, nnx.Module):
+                (module.train if how.training else module.eval)()
         if how.marks is not None:
-            _mark_layers(copy)
+            _mark_layers(copy, how)
         with use_marks(how.marks):
             outputs = how.call(copy, args, kwargs)
         return outputs, jax.tree.leaves(nnx.state(copy))
 
-    leaves = list(_list_leaves(state))
     layers = _list_layers_once(model)
+    is_state = not any(isinstance(layer, nnx.Module) for layer in layers.values())
+    leaves = [replace(leaf, is_counted=not is_state) for leaf in _list_leaves(state)]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
-    return Subject("flax.nnx", type(model).__name__, leaves, call, types, layers)
+    return Subject("state" if is_state else "flax.nnx", type(model).__name__, leaves, call, types, layers)
 
 
 def _list_leaves(state: Any) -> Iterator[Leaf]:
@@ -58,12 +59,12 @@ def _list_leaves(state: Any) -> Iterator[Leaf]:
             yield Leaf(leaf_path, value, isinstance(variable, nnx.Param), not isinstance(variable, _NOT_SAVED))
 
 
-def _mark_layers(copy: Any) -> None:
+def _mark_layers(copy: Any, how: Pass) -> None:
     """Give each layer of a copy a class that opens its scope."""
     for path, layer in _list_layers_once(copy).items():
         if isinstance(layer, nnx.Module) and callable(layer):
             # not by nnx's own __setattr__, which would make the path a part of the copy's graph
-            object.__setattr__(layer, PATH, path)
+            object.__setattr__(layer, PATH, join(how.prefix, path))
             object.__setattr__(layer, "__class__", make_marked_class(type(layer)))
 
 

@@ -17,9 +17,10 @@ __all__ = ["FRAMEWORKS", "claims", "find_kind", "is_model"]
 
 #: The packages whose classes mark a model of JAX.
 FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras", "haiku", "builtins.function")
-#: The base class of the modules of each framework: the module that defines it, and its name.
+#: The base class of the modules of each framework: the module that defines it, and its name. Optimizers, generators and
+#: metrics of nnx have it too.
 _CLASSES = {
-    "flax.nnx": ("flax.nnx.module", "Module"),
+    "flax.nnx": ("flax.nnx.pytreelib", "Pytree"),
     "flax.linen": ("flax.linen.module", "Module"),
     "equinox": ("equinox", "Module"),
 }
@@ -39,7 +40,7 @@ def find_kind(model: Any) -> str:
         return "function"
     for kind, (module, name) in _CLASSES.items():
         if any(cls.__name__ == name and cls.__module__.startswith(module) for cls in type(model).__mro__):
-            return kind if callable(model) else ""
+            return kind
     if isinstance(model, type):  # a class is no model: its instances may be
         return ""
     is_transformed = type(model).__module__.partition(".")[0] in ("jax", "jaxlib", "flax") and callable(model)

@@ -11,7 +11,7 @@ from profilerkit import WithoutValuesError
 from .scope_names import Marks
 from .visible_outputs import make_visible
 
-__all__ = ["UNMET", "Leaf", "Pass", "Subject"]
+__all__ = ["UNMET", "Leaf", "Pass", "Subject", "join"]
 
 #: The name for the type of a layer that no call has met.
 UNMET = "Module"
@@ -40,6 +40,11 @@ class Leaf:
     numbers: int | None = None
 
 
+def join(path: str, inner: str) -> str:
+    """Return the path of a layer that is at ``inner`` in the layer at ``path``; either may be empty: the model."""
+    return f"{path}.{inner}" if path and inner else path or inner
+
+
 @dataclass(frozen=True)
 class Pass:
     """How a model is called.
@@ -49,11 +54,13 @@ class Pass:
             by their own arguments.
         marks: Opens a scope for each layer; None for a call that is run.
         function: Called with the model and the inputs instead of the model itself (``call=``); None for its own call.
+        prefix: The beginning of the paths of layers: it tells the modules of a function apart.
     """
 
     training: bool = False
     marks: Marks | None = None
     function: Callable[..., Any] | None = None
+    prefix: str = ""
 
     def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the outputs of the model, or of the function instead, with all arrays where JAX sees them."""
@@ -65,7 +72,7 @@ class Subject:
     """A model as a pure function, with its arrays and layers.
 
     Attributes:
-        kind: As `recognition.find_kind` has it.
+        kind: As `recognition.find_kind` has it; or "state": an object of nnx that leads to no module.
         name: The name in reports.
         leaves: The arrays of the model.
         call: Called with the values of the leaves, positional and keyword inputs and a `Pass`; returns the outputs, and

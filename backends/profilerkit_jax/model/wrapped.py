@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy as clone
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -113,7 +114,7 @@ def _take_apart(value: Any) -> _Parts:
     if isinstance(value, functools.partial):
         return _Parts([value.func, value.args, value.keywords], lambda parts: _make_partial(*parts))
     if isinstance(value, MethodType):
-        return _Parts([value.__self__, value.__func__], lambda parts: MethodType(parts[1], parts[0]))
+        return _take_method_apart(value)
     if type(value) is dict and len(value) <= _LONGEST:
         return _Parts(list(value.values()), lambda parts: dict(zip(value, parts, strict=True)))
     if type(value) in (list, tuple) and len(value) <= _LONGEST:
@@ -125,6 +126,22 @@ def _take_apart(value: Any) -> _Parts:
 
 def _make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> functools.partial[Any]:
     return functools.partial(function, *args, **keywords)
+
+
+def _take_method_apart(method: MethodType) -> _Parts:
+    """Return the function of a method and its object; of an object of the user's own, a trainer's, the attributes."""
+    owner, function = method.__self__, method.__func__
+    packages = {base.__module__.partition(".")[0] for base in type(owner).__mro__}
+    is_users = hasattr(owner, "__dict__") and packages.isdisjoint((*LIBRARIES, "profilerkit_jax"))
+    if isinstance(owner, type) or not is_users:
+        return _Parts([owner, function], lambda parts: MethodType(parts[1], parts[0]))
+
+    def rebuild(parts: list[Any]) -> Any:
+        changed = clone(owner)
+        vars(changed).update(parts[0])
+        return MethodType(parts[1], changed)
+
+    return _Parts([vars(owner), function], rebuild)
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:

@@ -13,6 +13,7 @@ pytest.importorskip("flax")
 import equinox
 import jax
 import jax.numpy as jnp
+import optax
 from flax import linen, nnx
 
 from profilerkit import ModelInputs, ModelTrace, profile
@@ -75,6 +76,11 @@ def count_all(model: Any, x: Any) -> tuple[int, int, int, ModelTrace]:
     assert step.notes == ()
     assert all("they may be one sample" in note for note in trace.notes)  # filter_jit hides the layers that tell
     return sum(parameters.values()), trace.macs, step.macs, trace
+
+
+def count_layers(trace: ModelTrace) -> dict[str, int]:
+    """Return the multiply-accumulates of each layer that has any."""
+    return {str(row["path"]): row["macs"] for row in trace.table if row["macs"]}
 
 
 def in_a_mapping(held: Any) -> Any:
@@ -185,7 +191,90 @@ def test_what_does_not_lead_to_the_module_is_handed_on() -> None:
 def test_two_modules_inside_of_one_function() -> None:
     parameters, macs, step, trace = count_all(jax.jit(lambda x: NETWORK(x) + jax.vmap(MLP)(x)), BATCH)
     assert (parameters, macs, step) == (2 * PARAMETERS, 2 * 2 * ONE, 2 * 2 * (ONE + BACKWARD))
-    assert {"module_0", "module_1"} <= {layer.path for layer in trace.layers}
+    layers = {
+        ("module_0", "first"): 15,
+        ("module_0", "second"): 20,
+        ("module_1", "layers", "0"): 15,
+        ("module_1", "layers", "1"): 20,
+    }
+    assert {".".join(path): 2 * macs for path, macs in layers.items()}.items() <= count_layers(trace).items()
+
+
+class Coder(nnx.Module):
+    def __init__(self) -> None:
+        self.encoder, self.decoder = (nnx.Linear(*sizes, rngs=nnx.Rngs(0)) for sizes in ((3, 5), (5, 3)))
+
+    def encode(self, x: Any) -> Any:
+        return self.encoder(x)
+
+
+class EquinoxCoder(equinox.Module):
+    encoder: equinox.nn.Linear
+    decoder: equinox.nn.Linear
+
+    def __init__(self) -> None:
+        self.encoder, self.decoder = (equinox.nn.Linear(*sizes, key=jax.random.key(0)) for sizes in ((3, 5), (5, 3)))
+
+    def encode(self, x: Any) -> Any:
+        return jax.vmap(self.encoder)(x)
+
+
+@pytest.mark.parametrize("make", [Coder, EquinoxCoder])
+def test_a_module_that_is_not_called_itself(make: Callable[[], Any]) -> None:
+    coder = make()
+    for function in (coder.encode, jax.jit(lambda x: coder.encode(x))):  # noqa: PLW0108
+        parameters, macs, _, trace = count_all(function, BATCH)
+        assert (parameters, macs, count_layers(trace)["encoder"]) == (3 * 5 + 5 + 5 * 3 + 3, 2 * 15, 2 * 15)
+    report = profile(coder, BATCH, call=lambda module, x: module.encode(x), metrics=["total_params", "macs"])
+    assert (report["total_params"], report["macs"]) == (3 * 5 + 5 + 5 * 3 + 3, 2 * 15)
+
+
+class Trainer:
+    """A loop as users write it: its step changes the module, the optimizer, a metric and a generator in place."""
+
+    def __init__(self) -> None:
+        self.network, self.rngs, self.losses = Network(), nnx.Rngs(0), nnx.metrics.Average()
+        self.optimizer = nnx.Optimizer(self.network, optax.adam(1e-3), wrt=nnx.Param)
+
+    def step(self, x: Any) -> Any:
+        loss = take_step(self.network, self.optimizer, x + jax.random.normal(self.rngs(), x.shape))
+        self.losses.update(values=loss)
+        return loss
+
+
+@nnx.jit
+def take_step(network: Any, optimizer: Any, x: Any) -> Any:
+    loss, gradients = nnx.value_and_grad(lambda network: network(x).sum())(network)
+    optimizer.update(network, gradients)
+    return loss
+
+
+def test_the_step_of_a_trainer_runs_with_copies_of_all_that_it_changes() -> None:
+    """Flax would refuse to change them in a trace, and leave those that it has begun with empty."""
+    trainer = Trainer()
+    kernel = trainer.network.first.kernel[...]
+    trace = JaxBackend().trace(trainer.step, ModelInputs(BATCH))
+    assert (trace.failure, trace.total_params, trace.macs) == (None, PARAMETERS, 2 * (ONE + BACKWARD))
+    assert count_layers(trace)["first"] == 2 * (15 + 15)
+    assert trainer.network.first.kernel[...] is kernel
+    assert (trainer.optimizer.step[...], trainer.rngs.default.count[...], trainer.losses.count[...]) == (0, 0, 0)
+
+
+def test_a_module_that_compiles_its_call_can_be_traced_again() -> None:
+    """JAX keeps what it has traced of such a call, with the marks of that trace: its layers would be unknown ones."""
+
+    class Compiled(Network):
+        __call__ = nnx.jit(Network.__call__)
+
+    class EquinoxCompiled(EquinoxCoder):
+        __call__ = equinox.filter_jit(EquinoxCoder.encode)
+
+    for make, macs in ((Compiled, ONE), (EquinoxCompiled, 15)):
+        model = make()
+        traces = [count_all(model, BATCH) for _ in range(2)]
+        assert [counts[1] for counts in traces] == [2 * macs] * 2
+        first, second = (count_layers(counts[3]) for counts in traces)
+        assert len(first) > 1 and first == second
 
 
 def test_the_metrics_of_a_wrapped_module_are_those_of_the_module() -> None:
@@ -221,6 +310,10 @@ def test_a_function_whose_parameters_are_an_input_says_how_to_give_them() -> Non
     )
     for function in DENSE.apply, jax.jit(DENSE.apply):
         assert note in JaxBackend().trace(function, ModelInputs(variables, BATCH)).notes
+    trace = JaxBackend().trace(nnx.jit(lambda network, x: network(x)), ModelInputs(NETWORK, BATCH))
+    assert trace.notes == (
+        "no parameters: the module among the inputs counts as data; give a function of x that has the module",
+    )
     assert JaxBackend().trace(JaxModel(DENSE, variables), ModelInputs(BATCH)).notes == ()
     mapping = {"image": BATCH}  # the only input is data
     assert JaxBackend().trace(lambda batch: batch["image"].sum(), ModelInputs(mapping)).notes == ()
