@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,9 +30,10 @@ def nnx_subject(model: Any) -> Subject:
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
-        for module in [copy] if isinstance(copy, nnx.Module) else _list_layers_once(copy).values():
-            if isinstance(module, nnx.Module):
-                (module.train if how.training else module.eval)()
+        set_mode: Callable[[Any], None] = nnx.Module.train if how.training else nnx.Module.eval
+        for layer in [copy] if isinstance(copy, nnx.Module) else _list_layers_once(copy).values():
+            if isinstance(layer, nnx.Module):
+                set_mode(layer)
         if how.marks is not None:
             _mark_layers(copy, how)
         with use_marks(how.marks):
