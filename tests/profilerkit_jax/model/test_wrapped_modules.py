@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("equinox")
 pytest.importorskip("flax")
-optax = pytest.importorskip("optax")
 import equinox
 import jax
 import jax.numpy as jnp
@@ -20,6 +19,8 @@ from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 from profilerkit_jax.model.wrapped import replace_module
+
+optax = pytest.importorskip("optax")
 
 #: One sample of three features, and a batch of two.
 ROW, BATCH = jnp.ones(3), jnp.ones((2, 3))
@@ -270,8 +271,9 @@ def test_a_module_that_compiles_its_call_can_be_traced_again() -> None:
     class EquinoxCompiled(EquinoxCoder):
         __call__ = equinox.filter_jit(EquinoxCoder.encode)
 
-    models: list[tuple[Any, int]] = [(Compiled(), ONE), (EquinoxCompiled(), 15)]
-    for model, macs in models:
+    kinds: list[tuple[Any, int]] = [(Compiled, ONE), (EquinoxCompiled, 15)]
+    for make, macs in kinds:
+        model = make()
         traces = [count_all(model, BATCH) for _ in range(2)]
         assert [counts[1] for counts in traces] == [2 * macs] * 2
         first, second = (count_layers(counts[3]) for counts in traces)
