@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +23,9 @@ _CREATE_OPERATOR = field("_create_op_internal")
 _copy_handle_data: Any = find("tensorflow.python.ops.handle_data_util.copy_handle_data")
 #: The shape and dtype of the variable behind a handle. Without it the bytes of a lookup lack the rows that it reads.
 _get_handle_data: Any = find("tensorflow.python.ops.handle_data_util.get_handle_data")
+#: Runs one operator. Without these only constants and shapes decide loops and branches.
+_execute: Any = find("tensorflow.python.eager.execute.execute")
+_context: Any = find("tensorflow.python.eager.context.context")
 #: The graph that a loop's or a branch's gradient is taken of. Without it such a gradient is the calling layer's.
 _FORWARD_GRAPH = field("_forward_graph")
 
@@ -63,6 +66,26 @@ def copy_operator(graph: Any, operator: Any, inputs: list[Any], attributes: Mapp
         raise TypeError("this release has another way to make operators")
     dtypes = [tensor.dtype for tensor in operator.outputs]
     return create(operator.type, inputs, dtypes, attrs=attributes, op_def=operator.op_def, compute_device=False)
+
+
+def run_operator(operator: Any, arrays: Sequence[Any]) -> Any:
+    """Return the array that an operator with one output makes of arrays; None if this release has another way.
+
+    Raises an error of TensorFlow, `TypeError` or `ValueError` if the kernel does not take them.
+    """
+    if None in (_execute, _context):
+        return None
+    names = [attribute.name for attribute in operator.op_def.attr]
+    attributes = [part for name in names for part in (name, _write_attribute(operator.get_attr(name)))]
+    with tf.init_scope(), tf.device("/CPU:0"):
+        inputs = [tf.constant(array, tensor.dtype) for array, tensor in zip(arrays, operator.inputs, strict=True)]
+        [made] = _execute(operator.type.encode(), 1, inputs=inputs, attrs=tuple(attributes), ctx=_context())
+    return made.numpy()
+
+
+def _write_attribute(value: Any) -> Any:
+    """Return the value of an attribute as the runtime takes it: a dtype as its number."""
+    return value.as_datatype_enum if isinstance(value, tf.DType) else value
 
 
 def copy_handle_data(source: Any, target: Any) -> None:

@@ -5,16 +5,16 @@ Loop limits, reshapes and axes are made of these: ``Max(Range(0, Shape(x)[0], 1)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 from profilerkit.costs import Shape
 
+from ..compat.graphs import run_operator
 from .ownership import Owner
 from .tensor_facts import PartialShape, static_shape
 from .values import NOT_FOLDED, Scope, Value
@@ -25,6 +25,14 @@ __all__ = ["Folding", "small_value"]
 LARGEST = 4096
 #: Operators that tell something of their input's shape.
 _OF_SHAPES = ("Shape", "Size", "Rank")
+#: Operators that are run if all that they read is known: limits, axes and sizes are made by these.
+_FOLDED = """
+    Abs Add AddV2 All Any ArgMax ArgMin Cast Ceil ConcatV2 Div Equal ExpandDims Fill Floor FloorDiv FloorMod GatherV2
+    Greater GreaterEqual Identity Less LessEqual LogicalAnd LogicalNot LogicalOr Max Maximum Mean Min Minimum Mul Neg
+    NotEqual Pack PreventGradient Prod Range RealDiv Reshape Round SelectV2 Sign Snapshot Sqrt Square Squeeze
+    StopGradient StridedSlice Sub Sum
+"""
+_is_folded = frozenset(_FOLDED.split()).__contains__
 
 
 def small_value(tensor: Any) -> Any:
@@ -102,7 +110,7 @@ class Folding:
             return tf.make_ndarray(operator.node_def.attr["value"].tensor)
         if operator.type in _OF_SHAPES:
             return self._fold_shape(operator, value.scope)
-        return self._compute(operator, value, value.scope) if operator.type in _RULES else None
+        return self._compute(operator, value, value.scope) if _is_folded(operator.type) else None
 
     def _compute(self, operator: Any, value: Value, scope: Scope) -> Any:
         """Return the array that an operator makes of the arrays that it reads; None if one of them is not known."""
@@ -113,12 +121,9 @@ class Folding:
         if any(map(self.follows, values)):
             self._from_inputs.add(value.number)
         try:
-            with np.errstate(all="ignore"):
-                folded = _RULES[operator.type](operator, inputs)
-        except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
+            return run_operator(operator, inputs)
+        except (tf.errors.OpError, ValueError, TypeError):
             return None  # the model itself will say so when it runs
-        # The kernel keeps the dtype if numpy would change it: the mean of the integers 1 and 4 is 2.
-        return None if folded is None else np.asarray(folded, tf.as_dtype(value.dtype).as_numpy_dtype)
 
     def _fold_shape(self, operator: Any, scope: Scope) -> Any:
         """Return the rank, the shape or the size of an operator's input; None if a size is not known."""
@@ -131,116 +136,3 @@ class Folding:
         if len(sizes) < len(shape):
             return None
         return np.asarray(sizes if operator.type == "Shape" else sizes.numel)
-
-
-# Results of operators for known arrays, by functions of numpy ---------------------------------------------------------
-
-
-#: Returns the array that an operator makes of the arrays that it reads; None for a variant that is not known here. Its
-#: dtype may be another than the operator's.
-_Rule: TypeAlias = Callable[[Any, Sequence[Any]], Any]
-
-
-def _take_inputs(function: Callable[..., Any]) -> _Rule:
-    """Return the rule of an operator that has no attributes that matter."""
-    return lambda operator, inputs: function(*inputs)
-
-
-def _make_reduction(function: Callable[..., Any]) -> _Rule:
-    def reduce(operator: Any, inputs: Sequence[Any]) -> Any:
-        array, axes = inputs
-        reduced = tuple(int(axis) for axis in np.atleast_1d(axes))
-        return function(array, axis=reduced, keepdims=bool(operator.get_attr("keep_dims")))
-
-    return reduce
-
-
-def _slice_with_strides(operator: Any, inputs: Sequence[Any]) -> Any:
-    sliced, *numbers = inputs
-    begins, ends, strides = (list(map(int, array)) for array in numbers)
-    masks = SliceMasks(*(operator.get_attr(f"{name}_mask") for name in SliceMasks._fields))
-    return sliced[make_index(begins, ends, strides, masks)]
-
-
-def _cast(operator: Any, inputs: Sequence[Any]) -> Any:
-    return inputs[0].astype(operator.get_attr("DstT").as_numpy_dtype)
-
-
-def _squeeze(operator: Any, inputs: Sequence[Any]) -> Any:
-    return np.squeeze(inputs[0], axis=tuple(operator.get_attr("squeeze_dims")) or None)
-
-
-def _gather(operator: Any, inputs: Sequence[Any]) -> Any:
-    """Take elements along an axis; with indices for each element of a batch, nothing is known."""
-    array, indices, axis = inputs
-    return None if operator.get_attr("batch_dims") else np.take(array, indices, axis=int(axis))
-
-
-def _divide(x: Any, y: Any) -> Any:
-    """Divide as the operator ``Div`` does: integers toward zero."""
-    if not np.issubdtype(np.asarray(x).dtype, np.integer):
-        return np.divide(x, y)
-    return np.abs(x) // np.abs(y) * np.sign(x) * np.sign(y)
-
-
-def _concatenate(*parts_and_axis: Any) -> Any:
-    *parts, axis = parts_and_axis
-    return np.concatenate(parts, axis=int(axis))
-
-
-#: Functions of the arrays alone, by the operators.
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("Identity", "StopGradient", "Snapshot", "PreventGradient"), lambda x: x),
-    **dict.fromkeys(("Add", "AddV2"), np.add),
-    "RealDiv": np.divide,
-    "Div": _divide,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "FloorDiv": np.floor_divide,
-    "FloorMod": np.mod,
-    "Maximum": np.maximum,
-    "Minimum": np.minimum,
-    "Neg": np.negative,
-    "Abs": np.abs,
-    "Ceil": np.ceil,
-    "Floor": np.floor,
-    "Square": np.square,
-    "Sqrt": np.sqrt,
-    "Sign": np.sign,
-    "Round": np.round,
-    "Equal": np.equal,
-    "NotEqual": np.not_equal,
-    "Less": np.less,
-    "LessEqual": np.less_equal,
-    "Greater": np.greater,
-    "GreaterEqual": np.greater_equal,
-    "LogicalAnd": np.logical_and,
-    "LogicalOr": np.logical_or,
-    "LogicalNot": np.logical_not,
-    "SelectV2": np.where,
-    "Range": np.arange,
-    "Reshape": np.reshape,
-    "Fill": np.full,
-    "ExpandDims": lambda x, axis: np.expand_dims(x, int(axis)),
-    "ArgMax": lambda x, axis: np.argmax(x, axis=int(axis)),
-    "ArgMin": lambda x, axis: np.argmin(x, axis=int(axis)),
-    "ConcatV2": _concatenate,
-}
-_REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "Max": np.max,
-    "Min": np.min,
-    "Sum": np.sum,
-    "Prod": np.prod,
-    "Mean": np.mean,
-    "All": np.all,
-    "Any": np.any,
-}
-_RULES: Mapping[str, _Rule] = {
-    **{kind: _take_inputs(function) for kind, function in _FUNCTIONS.items()},
-    **{kind: _make_reduction(function) for kind, function in _REDUCTIONS.items()},
-    "Pack": lambda operator, inputs: np.stack(inputs, axis=operator.get_attr("axis")),
-    "GatherV2": _gather,
-    "Squeeze": _squeeze,
-    "StridedSlice": _slice_with_strides,
-    "Cast": _cast,
-}

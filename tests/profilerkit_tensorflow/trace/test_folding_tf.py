@@ -24,7 +24,7 @@ def test_an_operator_of_constants_is_what_its_kernel_returns(name: str, dtype: s
     expected = operator(x=tf.constant(NUMBERS[0], dtype), y=tf.constant(NUMBERS[1], dtype)).numpy()
     with tf.Graph().as_default():
         made = operator(x=tf.constant(NUMBERS[0], dtype), y=tf.constant(NUMBERS[1], dtype))
-        constant = Folding().find_constant(made)
+    constant = Folding().find_constant(made)
     assert constant.dtype == expected.dtype
     assert constant.tolist() == expected.tolist()
 
@@ -33,13 +33,16 @@ def test_an_operator_of_constants_is_what_its_kernel_returns(name: str, dtype: s
 def test_the_mean_of_integers_is_an_integer(numbers: list[int], mean: int) -> None:
     """5 / 2 and -5 / 2, rounded toward zero: a loop up to the mean of 1 and 4 runs twice, and not three times."""
     with tf.Graph().as_default():
-        constant = Folding().find_constant(tf.reduce_mean(tf.constant(numbers)))
+        made = tf.reduce_mean(tf.constant(numbers))
+    constant = Folding().find_constant(made)
     assert (constant.dtype, constant.item()) == ("int32", mean)
 
 
-def test_what_is_gathered_along_a_batch_is_not_known() -> None:
-    """Of each row one element is taken, 3 and 4; without the batch each row would give both, and 6 too."""
+def test_what_is_gathered() -> None:
+    """Of each row of a batch one element is taken, 3 and 4; without the batch each row gives both, and 6 too."""
     with tf.Graph().as_default():
         rows, indices = tf.constant([[1, 2, 3], [4, 5, 6]]), tf.constant([[2], [0]])
-        assert Folding().find_constant(tf.gather(rows, indices, axis=1, batch_dims=1)) is None
-        assert Folding().find_constant(tf.gather(rows, indices, axis=1)).tolist() == [[[3], [1]], [[6], [4]]]
+        gathered = [tf.gather(rows, indices, axis=1, batch_dims=dims) for dims in (1, 0)]
+    in_batch, in_all = (Folding().find_constant(tensor).tolist() for tensor in gathered)
+    assert in_batch == [[3], [4]]
+    assert in_all == [[[3], [1]], [[6], [4]]]
