@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NoReturn
 
 import msgspec
 
@@ -42,20 +42,6 @@ def is_pattern(spec: str) -> bool:
     return re.search(r"[*?\[]", spec) is not None
 
 
-class _Choice(NamedTuple):
-    """The texts that a pattern can match.
-
-    Attributes:
-        specs: All texts.
-        matching: The texts that the pattern matches.
-        files: The Python files and modules in which names were looked for; empty for other patterns.
-    """
-
-    specs: Sequence[str]
-    matching: Sequence[str]
-    files: Sequence[str] = ()
-
-
 def find_specs(pattern: str, folder: Path) -> Listing:
     """Return the texts that a pattern matches, or the pattern itself with the problem of a library.
 
@@ -68,21 +54,17 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     """
     if not is_pattern(pattern) or (folder / pattern).exists():  # a file may be called net[1].onnx
         return Listing((pattern,))
-    prefix, _, name = pattern.rpartition(":")
-    library = pattern.partition(":")[0]
+    library, separator, _ = pattern.partition(":")
     code = _find_code(pattern, folder)
-    if code is not None:
-        choice = _match_names(code, name)
-    elif prefix and not is_pattern(library):
-        listing = _list_library(library)
-        if listing.failure is not None:
-            return Listing((pattern,), listing.problem, listing.failure)
-        choice = _Choice(listing.specs, [spec for spec in listing.specs if fnmatchcase(spec, pattern)])
-    else:
-        choice = _Choice((), _find_files(pattern, folder))
-    if not choice.matching:
-        raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, choice)}")
-    return Listing(tuple(choice.matching))
+    if code:
+        return _match_names(pattern, code)
+    if code is None and separator and not is_pattern(library):
+        return _match_library(pattern, library)
+    files = _find_files(pattern, folder)
+    if not files:
+        why = "there is no such file or folder; paths are relative to the folder of the plan"
+        raise PlanError(f"{pattern!r} matches no model; {why}")
+    return Listing(tuple(files))
 
 
 def _find_code(pattern: str, folder: Path) -> dict[str, Path] | None:
@@ -99,23 +81,35 @@ def _find_code(pattern: str, folder: Path) -> dict[str, Path] | None:
     return None if module is None else {prefix: module}
 
 
-def _match_names(files: Mapping[str, Path], pattern: str) -> _Choice:
+def _match_names(pattern: str, files: Mapping[str, Path]) -> Listing:
     """Return the public functions and classes that a pattern matches; ``files`` has the Python files by their names."""
-    pairs = [(f"{title}:{name}", name) for title, file in files.items() for name in _read_names(file, pattern)]
+    names = pattern.rpartition(":")[2]
+    pairs = [(f"{title}:{name}", name) for title, file in files.items() for name in _read_names(file, names)]
     # A name may be the pattern (see `_read_names`), and net_[0-9] does not match itself.
-    matching = [spec for spec, name in pairs if name == pattern or fnmatchcase(name, pattern)]
-    return _Choice([spec for spec, _ in pairs], matching, list(files))
+    matching = tuple(spec for spec, name in pairs if name == names or fnmatchcase(name, names))
+    if not matching:
+        _raise_no_match(
+            pattern,
+            [spec for spec, _ in pairs],
+            "; Python files are read and not run, so list names that code makes one by one (specs = [...])",
+        )
+    return Listing(matching)
 
 
-def _explain_no_match(pattern: str, choice: _Choice) -> str:
-    """Return the names that a pattern could have matched, and why code may have names that it does not match."""
-    if not choice.specs and not choice.files:
-        return "there is no such file or folder; paths are relative to the folder of the plan"
-    nearest = f"the nearest are: {', '.join(by_likeness(pattern, choice.specs)[:5])}"
-    if not choice.files:
-        return nearest
-    reason = nearest if choice.specs else f"no public function or class is defined in {', '.join(choice.files[:3])}"
-    return f"{reason}; Python files are read and not run, so list names that code makes one by one (specs = [...])"
+def _match_library(pattern: str, library: str) -> Listing:
+    """Return the models of a library that a pattern matches; the pattern with the problem if it cannot list them."""
+    listing = _list_library(library)
+    if listing.failure is not None:
+        return Listing((pattern,), listing.problem, listing.failure)
+    matching = tuple(spec for spec in listing.specs if fnmatchcase(spec, pattern))
+    if not matching:
+        _raise_no_match(pattern, listing.specs)
+    return Listing(matching)
+
+
+def _raise_no_match(pattern: str, specs: Sequence[str], advice: str = "") -> NoReturn:
+    nearest = ", ".join(by_likeness(pattern, specs)[:5])
+    raise PlanError(f"{pattern!r} matches no model; the nearest are: {nearest or 'none'}{advice}")
 
 
 def _find_files(pattern: str, folder: Path) -> list[str]:
