@@ -81,7 +81,7 @@ def judge(config: Any) -> Outcome:
 
 
 def _count_followed(report: Any) -> Counts:
-    cache = tuple(sum(layer.logical_bytes(tokens) for layer in report.facts.cache.parts) for tokens in LENGTHS)
+    cache = tuple(sum(layer.count_paged_bytes(tokens, 1) for layer in report.facts.cache.parts) for tokens in LENGTHS)
     is_sequence = report.facts.is_encoder_decoder
     step = report.facts.traced.decode.macs if is_sequence else report.cost.as_written(1, 1, CACHED)
     return Counts(report.facts.parameters, cache, step)

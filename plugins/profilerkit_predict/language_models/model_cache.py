@@ -104,10 +104,6 @@ class CacheLayer:
         entries = self.entries(context)
         return entries if self.most_read is None else min(entries, self.most_read)
 
-    def logical_bytes(self, context: int) -> int:
-        """Return its bytes after so many tokens."""
-        return self.constant_bytes + self.bytes_per_entry * self.entries(context)
-
     def count_paged_bytes(self, context: int, block_size: int) -> int:
         """Return its bytes in blocks of so many entries, each of which is allocated whole."""
         entries = self.entries(context)

@@ -161,11 +161,6 @@ class RankTrace:
         """Return the collectives of unknown size, in words."""
         return tuple(f"{name} ({format_count(calls, 'call')})" for name, calls in sorted(self.unknown.items()))
 
-    @property
-    def peak_parts(self) -> dict[str, int]:
-        """The bytes at the peak by part, all layers together."""
-        return sum_parts(self.peak)
-
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -36,7 +36,7 @@ from profilerkit_jax.model.subjects import find_subject
 from profilerkit_jax.running.devices import list_host_devices
 from profilerkit_jax.trace.control_flow import HANDLERS
 from profilerkit_jax.trace.frames import Context, Frames
-from profilerkit_predict.meshes.records import Message, Purpose, RankTrace
+from profilerkit_predict.meshes.records import Message, Purpose, RankTrace, sum_parts
 
 #: Bytes of a float32.
 BYTE = 4
@@ -93,8 +93,8 @@ def test_share_and_work_by_hand(steps: dict[str, RankTrace], name: str, share: i
     step = steps[name]
     weights = BLOCKS * 2 * MATRIX // share
     assert sum(weight.bytes for weight in step.trace.parameters) == step.gradient_bytes == weights
-    assert step.peak_parts["weights"] == step.peak_parts["gradients"] == weights
-    assert step.peak_parts["inputs"] == HIDDEN
+    assert sum_parts(step.peak)["weights"] == sum_parts(step.peak)["gradients"] == weights
+    assert sum_parts(step.peak)["inputs"] == HIDDEN
     assert count_macs(step, "forward") == BLOCKS * 2 * PRODUCT // work
     # Each product has two gradients, but that of the input of the first block; a checkpoint computes blocks again.
     again = BLOCKS * PRODUCT if name == "scan" else 0  # the second product of each is not needed for gradients
@@ -190,7 +190,7 @@ def test_work_and_memory_against_xla(answers: tuple[dict[str, RankTrace], dict[s
     """XLA counts the same program, as a user writes it: FLOPs within 3 %, as it has some others; and its memory."""
     steps, said = answers
     assert steps[name].trace.flops == pytest.approx(said[name]["flops"], rel=0.03)
-    assert steps[name].peak_parts["temporaries"] == pytest.approx(said[name]["temporaries"], rel=0.01)
+    assert sum_parts(steps[name].peak)["temporaries"] == pytest.approx(said[name]["temporaries"], rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -388,7 +388,10 @@ def test_entries_for_several_tokens_and_those_that_wait_for_them() -> None:
     """50 tokens are 12 entries for 4 of them, of which a step reads 10; two wait."""
     layers = (CacheLayer("entries", 8, stride=4, most_read=10), CacheLayer("waiting", 6, stride=4, waits=True))
     cost = StepCost(toy_facts(parts=layers), DEVICE)
-    assert [sum(layer.logical_bytes(50) for layer in layers), layers[0].bytes_per_token] == [12 * 8 + 2 * 6, 2]
+    assert [sum(layer.count_paged_bytes(50, 1) for layer in layers), layers[0].bytes_per_token] == [
+        12 * 8 + 2 * 6,
+        2,
+    ]
     assert cost.cache_bytes(50) == 16 * 8 + 2 * 6  # blocks of sixteen entries
     step = cost(1, 1, 51)
     assert (step.cache_read_bytes, step.cache_write_bytes) == (10 * 8 + 3 * 6, 8 + 6), "the 52nd token makes an entry"

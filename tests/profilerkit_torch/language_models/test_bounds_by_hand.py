@@ -127,7 +127,7 @@ def test_a_cache_that_grows_once_in_several_tokens(prompt: int) -> None:
     report: Any = llm(config, prompt=prompt, new=4, dtype="bf16")
     for context in (5, 127, 128, 129, 1023, 1025, 4096, 20_000):
         own = kv_bytes(config, context, dtype="bf16").logical
-        assert sum(layer.logical_bytes(context) for layer in report.facts.cache.parts) == own, context
+        assert sum(layer.count_paged_bytes(context, block_size=1) for layer in report.facts.cache.parts) == own, context
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_deepseek_v4_at_its_published_size() -> None:
     assert [kinds.count(kind) for kind in sorted(set(kinds))] == [21, 20, 2]
     report: Any = llm(config, prompt=1024, new=4, dtype="bf16")
     for context in (131_072, 1_048_576):
-        held = sum(part.logical_bytes(context) for part in report.facts.cache.parts)
+        held = sum(part.count_paged_bytes(context, block_size=1) for part in report.facts.cache.parts)
         entries = context // 4 * (512 + 128) * 21 * 2 + context // 128 * 512 * 20 * 2
         windows = 127 * 512 * (43 + 2) * 2
         overlaps = 21 * 2 * 4 * (512 + 128) * 2

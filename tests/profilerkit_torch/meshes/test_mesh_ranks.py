@@ -255,8 +255,8 @@ def test_peak_is_that_of_torch_tracker(steps: dict[str, RankTrace], peaks: dict[
 @pytest.mark.parametrize("name", ["alone", "fsdp2", "tp", "fsdp2 and tp"])
 def test_parts_make_up_the_peak(steps: dict[str, RankTrace], name: str) -> None:
     step = steps[name]
-    assert step.peak_parts["inputs"] == BATCH * LENGTH * 8
-    assert ("gathered weights" in step.peak_parts) == ("fsdp2" in name)
+    assert sum_parts(step.peak)["inputs"] == BATCH * LENGTH * 8
+    assert ("gathered weights" in sum_parts(step.peak)) == ("fsdp2" in name)
 
 
 @pytest.mark.parametrize("further", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -412,7 +412,7 @@ def test_small_weights_stay_whole(steps: dict[str, RankTrace]) -> None:
     elements = OUTSIDE + BLOCKS * (MATRICES + NORMS)  # each weight has fewer than 100,000
     step, whole = steps["zero3"], elements * BYTE
     assert count_parameter_bytes(step) == step.gradient_bytes == whole // 4
-    assert step.peak_parts["gathered weights"] == whole
+    assert sum_parts(step.peak)["gathered weights"] == whole
     weights = 3 + 8 * BLOCKS
     assert list_totals(step) == [
         ("reduce-scatter", "dp_shard", "backward", 1, whole, whole * 3 // 4),
@@ -433,10 +433,10 @@ def test_weights_that_are_needed_again_soon_stay_gathered(steps: dict[str, RankT
         ("", "reduce-scatter", "backward", 1, whole),
     ]
     assert count_parameter_bytes(step) == whole // 4
-    assert step.peak_parts["weights"] == whole // 4 + SCALE
+    assert sum_parts(step.peak)["weights"] == whole // 4 + SCALE
     # What is gathered together is copied into a tensor of each weight: for a moment there are both.
-    assert step.peak_parts["gathered weights"] == whole + 3 * LAYER
-    assert step.peak_parts["gradients"] == whole // 4
+    assert sum_parts(step.peak)["gathered weights"] == whole + 3 * LAYER
+    assert sum_parts(step.peak)["gradients"] == whole // 4
 
 
 @pytest.mark.slow
@@ -453,8 +453,8 @@ def test_weights_are_gathered_for_each_layer(steps: dict[str, RankTrace]) -> Non
         for layer, size in order
     ]
     # One layer is whole at a time; gradients leave for the bucket one by one.
-    assert step.peak_parts["gathered weights"] <= LAYER
-    assert step.peak_parts["communication"] == BUCKET * BYTE + 3 * LAYER + EMBEDDING
+    assert sum_parts(step.peak)["gathered weights"] <= LAYER
+    assert sum_parts(step.peak)["communication"] == BUCKET * BYTE + 3 * LAYER + EMBEDDING
     assert step.trace.macs == steps["ddp of wide layers"].trace.macs
 
 
@@ -480,7 +480,7 @@ def test_full_buckets_are_exchanged(steps: dict[str, RankTrace], name: str, kind
 
 @pytest.mark.slow
 def test_gradient_larger_than_the_bucket_is_scattered_from_its_place(steps: dict[str, RankTrace]) -> None:
-    assert steps["zero3 in tiny buckets"].peak_parts["communication"] == 1_000_000 * BYTE
+    assert sum_parts(steps["zero3 in tiny buckets"].peak)["communication"] == 1_000_000 * BYTE
 
 
 @pytest.mark.slow
@@ -529,7 +529,7 @@ def test_schedules_keep_activations_of_as_many_microbatches(steps: dict[str, Ran
     Of four microbatches GPipe has the other three, 1F1B two, as the third forward pass comes before; of two, one.
     """
     whole, short, alternating = (
-        steps[name].peak_parts["activations"] for name in ("pipeline", "short pipeline", "1f1b")
+        sum_parts(steps[name].peak)["activations"] for name in ("pipeline", "short pipeline", "1f1b")
     )
     microbatch = whole - alternating
     assert microbatch > 0
@@ -621,7 +621,7 @@ def test_gradients_of_three_passes_are_scattered_once(steps: dict[str, RankTrace
     # Those of the passes before are whole; in bfloat16 those of the head and its norm are there before they are added,
     # which torch 2.15 no longer has at the peak.
     added = 0 if element == BYTE or RELEASE >= (2, 15) else (WORDS * WIDTH + WIDTH) * element
-    assert step.peak_parts["gradients"] == whole * BYTE + added
+    assert sum_parts(step.peak)["gradients"] == whole * BYTE + added
     assert "in a step of 3 passes" in step.trace.notes[0]
 
 
