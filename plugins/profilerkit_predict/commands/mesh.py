@@ -15,6 +15,7 @@ from profilerkit.cli.completions import complete_devices, complete_models
 from profilerkit.cli.option_values import check_shapes, make_callback
 from profilerkit.cli.options import TypedOption
 from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
+from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.process.files import write_text
 
 from ..meshes.layout import MESH, OPEN_MESH, SCHEMES
@@ -167,6 +168,7 @@ def _write_timeline(model: str, path: Path, arguments: dict[str, Any]) -> None:
 
     timeline = predict_step_timeline(model, None, **arguments)
     write_text(path, timeline.to_json())
-    emit(f"written: {path}, a step of {timeline.seconds * 1e3:.4g} ms at least; open it in ui.perfetto.dev")
+    seconds = scale_value(timeline.seconds, "s", Scale.TIME)
+    emit(f"written: {path}, a step of {seconds} at least; open it in ui.perfetto.dev")
     for note in timeline.notes:
         emit(f"- {note}")
