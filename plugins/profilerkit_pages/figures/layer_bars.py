@@ -33,8 +33,7 @@ def layer_bars(
 ) -> Any:
     """Return a figure with bars of the layers that have the largest values of a column of `Report.layerwise`.
 
-    For two models each layer has two bars, aligned like in `Comparison.layers`; if they share fewer than half of their
-    layers, each model has bars of its own largest layers.
+    For two models each layer has two bars, aligned like in `Comparison.layers`.
 
     Args:
         result: The report of one model, or a comparison of two.

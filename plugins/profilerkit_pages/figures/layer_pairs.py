@@ -1,4 +1,4 @@
-"""Bars of the layers of two models: a row for each layer of both, or if they share few, a panel for each model."""
+"""Bars of the layers of two models: a row for each layer of both, with a bar for each model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from profilerkit.render.values import Column, write_row_value
 from profilerkit.results.comparison import Comparison
 from profilerkit.trace.layer_paths import find_deepest
 from profilerkit.trace.layer_table import is_innermost
-from profilerkit.trace.records import LayerTable
 
 from ..page_pairs import read_pair
 from .canvas import COLOURS, finish, legend_above, name_bars, new_figure, plain, title_bars, unit_for
 from .reading import explain_column, label_layer, require_column, require_layers
 
-#: The largest bars of two models that differ by more do not share an axis.
-_FAR = 5
-#: Models that share a smaller part of their layers than this have bars of their own each.
-_ALIKE = 0.5
 #: How far the bars of both models lie above and below the middle of their layer's row.
 _SHIFTS = (-0.2, 0.2)
 
@@ -96,84 +91,28 @@ def _label_pair(row: Mapping[str, Any]) -> str:
 
 
 def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> Any:
-    """Return the figure of two models: a row for each layer with a bar for each model, or a panel for each model.
+    """Return the figure of two models: a row for each layer with a bar for each model.
 
     Raises `ValueError` if no layer lies at the depth.
     """
-    changes = [row["change"] for row in comparison.layers()]
-    shared = sum(change not in ("removed", "added") for change in changes)
-    if shared >= _ALIKE * len(changes):
-        pairs = find_pairs(comparison, by, depth, top)
-        _require_rows(pairs, comparison, depth)
-        figure, note = _draw_aligned(comparison, pairs, by), "A layer that one of the models lacks has one bar."
-    else:
-        tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
-        _require_rows([*tables[0], *tables[1]], comparison, depth)
-        largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
-        is_far = max(largest) > _FAR * min(largest)  # one axis would hide the bars of one model
-        figure = _draw_apart(comparison, tables, by, has_one_axis=not is_far)
-        distance = " They lie far apart: each has an axis of its own." if is_far else ""
-        note = f"The models share few layers: each has the largest of its own.{distance}"
-    names = " and ".join(plain(report.name, 24) for report in comparison.reports)
-    notes = [note, *explain_column(comparison.reports, by)]
-    return finish(figure, comparison.reports, f"layers by {Column.of(by).in_a_sentence} of {names}", notes)
-
-
-def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | None) -> None:
-    if not rows:
+    pairs = find_pairs(comparison, by, depth, top)
+    if not pairs:
         raise ValueError(f"no layer of {comparison.reference.name} lies at depth {depth}; give another depth, or None")
-
-
-def _draw_aligned(comparison: Comparison, pairs: Sequence[LayerPair], by: str) -> Any:
-    """Return a figure with a row for each layer and a bar for each model."""
-    column = Column.of(by)
+    column, both = Column.of(by), ([pair.reference for pair in pairs], [pair.other for pair in pairs])
+    largest = max(bar.value or 0.0 for bars in both for bar in bars)
+    factor, unit = unit_for(largest, column.unit, column.scale)
     figure = new_figure(8.5, 1.5 + 0.36 * len(pairs))
     axis = figure.subplots()
-    both = [pair.reference for pair in pairs], [pair.other for pair in pairs]
-    scale = _choose_scale([*both[0], *both[1]], column)
     for report, bars, shift, colour in zip(comparison.reports, both, _SHIFTS, COLOURS[:2], strict=True):
         heights = [position + shift for position in range(len(pairs))]
-        _draw_bars(axis, heights, bars, scale, height=0.38, color=colour, label=plain(report.name, 28))
-    _finish_axis(axis, [pair.label for pair in pairs], scale)
-    legend_above(axis)
-    return figure
-
-
-def _draw_apart(comparison: Comparison, tables: Sequence[LayerTable], by: str, *, has_one_axis: bool) -> Any:
-    """Return a figure with a panel for each model, with its own largest layers."""
-    figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
-    axes = figure.subplots(1, 2, sharex=has_one_axis)
-    both = [[_make_bar(row, by) for row in table] for table in tables]
-    for axis, table, bars, report, colour in zip(axes, tables, both, comparison.reports, COLOURS[:2], strict=True):
-        scale = _choose_scale([*both[0], *both[1]] if has_one_axis else bars, Column.of(by))
-        _draw_bars(axis, range(len(table)), bars, scale, height=0.72, color=colour)
-        axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
-        _finish_axis(axis, [label_layer(row) for row in table], scale)
-        axis.set_ylim(bottom=max(map(len, tables)) - 0.4)  # the bars of both models are equally thick
-    return figure
-
-
-class _Scale(NamedTuple):
-    """The scale of bars: their column, its unit on the axis, and the value of one unit."""
-
-    column: Column
-    unit: str
-    factor: float
-
-
-def _choose_scale(bars: Sequence[Bar], column: Column) -> _Scale:
-    factor, unit = unit_for(max((bar.value or 0.0 for bar in bars), default=0.0), column.unit, column.scale)
-    return _Scale(column, unit, factor)
-
-
-def _draw_bars(axis: Any, heights: Sequence[float], bars: Sequence[Bar], scale: _Scale, **look: Any) -> None:
-    """Draw each bar at its height, with its text beside it."""
-    drawn = axis.barh(heights, [(bar.value or 0) / scale.factor for bar in bars], **look)
-    axis.bar_label(drawn, [bar.text for bar in bars], padding=3, fontsize="x-small")
-
-
-def _finish_axis(axis: Any, labels: Sequence[str], scale: _Scale) -> None:
-    name_bars(axis, labels)
-    title_bars(axis, scale.column.title, scale.unit)
+        widths = [(bar.value or 0) / factor for bar in bars]
+        drawn = axis.barh(heights, widths, height=0.38, color=colour, label=plain(report.name, 28))
+        axis.bar_label(drawn, [bar.text for bar in bars], padding=3, fontsize="x-small")
+    name_bars(axis, [pair.label for pair in pairs])
+    title_bars(axis, column.title, unit)
     axis.margins(x=0.18)
     axis.set_xlim(left=0)
+    legend_above(axis)
+    names = " and ".join(plain(report.name, 24) for report in comparison.reports)
+    notes = ["A layer that one of the models lacks has one bar.", *explain_column(comparison.reports, by)]
+    return finish(figure, comparison.reports, f"layers by {column.in_a_sentence} of {names}", notes)
