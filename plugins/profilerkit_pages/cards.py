@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -21,10 +20,6 @@ from profilerkit.trace.table import Table
 _IN_VIEW, _MORE = 8, 2
 #: A text with more characters is no value that a card could show.
 _LONGEST = 60
-#: The number of bars of the small histogram on a card, and their greatest height in its units.
-_BARS, _BAR_HEIGHT = 32, 20
-#: Fewer samples have no shape to show.
-_FEWEST_FOR_BARS = 12
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,6 @@ class Value:
         state: The completeness: "complete", "partial", "unavailable", "failed"; "absent" if nobody measured the metric.
         reason: The missing parts of the value, or why there is no value.
         better: How far the value is better than the value of the reference.
-        bars: The heights of a small histogram of the samples.
         sign: Which end of the truth the value is.
         mark: The mark of the value's cell in the grid.
         verdict: The mark of ``better``.
@@ -52,7 +46,6 @@ class Value:
     state: str = "complete"
     reason: str = ""
     better: str = ""
-    bars: tuple[float, ...] = ()
     sign: Sign = Sign.EXACT
     mark: str = ""
     verdict: str = ""
@@ -74,11 +67,6 @@ class Card:
     title: str
     description: str
     values: tuple[Value, ...]
-
-    def join(self, other: Card) -> Card:
-        """Return one card for two metrics that have the same values."""
-        descriptions = " ".join(f"{card.title}: {card.description}" for card in (self, other))
-        return Card(f"{self.title}, {other.title}", descriptions, self.values)
 
 
 class Gap(NamedTuple):
@@ -109,11 +97,8 @@ class Summary:
 
 
 def summarize(result: Report | Comparison, grid: Grid) -> Summary:
-    """Return the summary of a report or comparison; ``grid`` has a row for each of its metrics, in their order.
-
-    Metrics of one value and unit, such as all parameters and trainable parameters, share a card.
-    """
-    cards: dict[object, Card] = {}
+    """Return the summary of a report or comparison; ``grid`` has a row for each of its metrics, in their order."""
+    cards: list[Card] = []
     gaps: dict[tuple[str, str], list[str]] = {}  # one error fails many metrics
     names = []
     metrics = dict.fromkeys(key for report in result.reports for key in report.statuses)
@@ -130,13 +115,11 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
                 values = _compare_values(result, records, grid, row)
             else:
                 values = [_describe_value(result, record, grid, row) for record in present]
-            card = Card(title, visible(present[0].description), tuple(values))
-            shared = _identify(records) or key
-            cards[shared] = cards[shared].join(card) if shared in cards else card
+            cards.append(Card(title, visible(present[0].description), tuple(values)))
         else:
             names.append(_name_text(title, records))
     without = tuple(Gap(", ".join(titles), *states_and_reasons) for states_and_reasons, titles in gaps.items())
-    return Summary(tuple(cards.values()), without, tuple(names))
+    return Summary(tuple(cards), without, tuple(names))
 
 
 def _is_value(record: StatusRecord) -> bool:
@@ -161,21 +144,6 @@ def _name_text(title: str, records: Sequence[StatusRecord | None]) -> str:
     return title if only is None or not _is_short(only.shown) else f"{title} ({visible(only.shown)})"
 
 
-def _identify(records: Sequence[StatusRecord | None]) -> object:
-    """Return a key that is equal for metrics that share a card; None unless all values are complete, not 0, not times.
-
-    The exact values are compared, because a comparison shows rounded values.
-    """
-    exact = [record for record in records if record is not None and _is_exact(record)]
-    return tuple((record.value, record.base_unit) for record in exact) if len(exact) == len(records) else None
-
-
-def _is_exact(record: StatusRecord) -> bool:
-    """Return whether a value is complete, no measurement, and neither 0 nor empty."""
-    is_complete = record.completeness is Completeness.COMPLETE
-    return is_complete and _is_value(record) and not isinstance(record.value, Measurement) and bool(record.value)
-
-
 # Values of cards ------------------------------------------------------------------------------------------------------
 
 
@@ -188,7 +156,7 @@ def _describe_value(report: Report, record: StatusRecord, grid: Grid, row: int) 
         return replace(bare, unit=unit, interval=write_in_full(record))
     interval = measured.interval if value.is_range else f"{value.interval_name} {measured.interval}"
     text = f"{record.sign}{measured.number}"
-    return replace(bare, text=text, unit=unit, interval=interval, bars=_draw_bars(value.samples))
+    return replace(bare, text=text, unit=unit, interval=interval)
 
 
 def _compare_values(
@@ -223,18 +191,3 @@ def _write_reason(record: StatusRecord) -> str:
     reason = visible("; ".join(record.missing))
     is_lower_bound = record.completeness is Completeness.PARTIAL and record.sign in (Sign.LOWER, Sign.EXACT)
     return f"Not counted: {reason}" if is_lower_bound else reason
-
-
-def _draw_bars(samples: Sequence[float]) -> tuple[float, ...]:
-    """Return the heights of a small histogram of the samples; none if they do not differ."""
-    finite = [sample for sample in samples if math.isfinite(sample)]
-    if len(finite) < _FEWEST_FOR_BARS:
-        return ()
-    low, span = min(finite), max(finite) - min(finite)
-    width = span / _BARS
-    if not width or not math.isfinite(width):
-        return ()
-    counts = [0] * _BARS
-    for sample in finite:
-        counts[min(int((sample - low) / width), _BARS - 1)] += 1
-    return tuple(round(_BAR_HEIGHT * count / max(counts), 2) for count in counts)

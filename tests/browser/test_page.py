@@ -55,7 +55,6 @@ def test_cards_say_value_completeness_and_why(visit: Open) -> None:
     assert "no counter here" in without
     assert "ValueError: it broke" in without
     assert "95 % interval" in cards["Execution Time"]
-    assert page.locator(".card .spark rect").count() == 7, "forty samples of seven values"
     assert "Counted in a real run" in page.locator("#summary .notes").inner_text()
 
 

@@ -8,7 +8,7 @@ import pytest
 from browsing import Open, browser, column, visit
 from page_reports import empty, pair, small, status
 
-from profilerkit import Comparison, Completeness, Scale
+from profilerkit import Comparison
 
 pytestmark = pytest.mark.slow
 
@@ -47,19 +47,6 @@ def test_many_cards_are_behind_one_line(visit: Open) -> None:
     assert page.locator(".card:visible").count() == 12
     ten = visit(replace(empty(), statuses=dict(list(records.items())[:10])))
     assert ten.locator(".card:visible").count() == 10
-
-
-def test_metrics_of_one_value_share_a_card(visit: Open) -> None:
-    """Unless one of them is not complete, in another unit, or another number."""
-    given = [
-        status("all", 7, "7"),
-        status("trainable", 7, "7"),
-        status("other", 8, "8"),
-        status("partial", 7, "7", completeness=Completeness.PARTIAL, missing=("one",)),
-        status("bytes", 7, "7", base_unit="B", scale=Scale.IEC),
-    ]
-    page = visit(replace(empty(), statuses={record.key: record for record in given}))
-    assert page.locator(".card h3").all_inner_texts() == ["All, Trainable", "Other", "Partial", "Bytes"]
 
 
 def test_better_and_worse_have_words_and_colors(visit: Open) -> None:

@@ -6,33 +6,13 @@ from typing import Any
 import pytest
 from page_reports import layer_table, small, status, unpack, with_bounds
 
-from profilerkit import Comparison, Completeness, Report, Scale
+from profilerkit import Comparison, Completeness, Report
 from profilerkit.render import render
 from profilerkit.trace.bounds import Bounds, Branch, Choice
 from profilerkit.trace.records import LayerCall, LayerRecord, LayerTable, MemoryTimeline, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 from profilerkit_pages.figures import draw
 from profilerkit_pages.page_data import page_data
-
-
-def _report(name: str, total: int, trainable: int) -> Report:
-    """Return a report of two counts, which are written with four digits."""
-    records = [
-        status(key, count, f"{count / 1e6:.4g} M", scale=Scale.SI)
-        for key, count in (("total_params", total), ("trainable_params", trainable))
-    ]
-    return Report(name, "fake", "module.Net", {record.key: record for record in records})
-
-
-@pytest.mark.parametrize("others", [(), (_report("b", 1_230_999, 1_230_999),)])
-@pytest.mark.parametrize(("trainable", "is_shared"), [(1_231_003, True), (1_231_002, False)])
-def test_metrics_share_a_card_only_where_their_values_are_equal(
-    others: tuple[Report, ...], trainable: int, is_shared: bool
-) -> None:
-    """1,231,003 and 1,231,002 are both "1.231 M"."""
-    first = _report("a", 1_231_003, trainable)
-    page = render(Comparison(first, others) if others else first, "html")
-    assert ("Total Params, Trainable Params" in page) is is_shared
 
 
 def test_a_table_without_rows_is_named() -> None:
