@@ -242,6 +242,17 @@ def test_a_restless_model_comes_back_as_it_was(run: Callable[[Any, Any], None], 
     assert x.tolist() == ones(2, 4).tolist()
 
 
+def test_a_training_step_runs_the_layers_as_a_trainer_does() -> None:
+    class Distorts(keras.Layer):  # type: ignore[misc]
+        def call(self, x: Any, training: bool = False) -> Any:
+            return keras.ops.matmul(x, x) if training else x
+
+    model = stack_layers((3, 3), Distorts(), layers.Dense(2))
+    report = profile(model, ones(4, 3, 3), metrics=["macs", "training_macs"], strict=True)
+    assert report["macs"] == 4 * 3 * 3 * 2
+    assert report["training_macs"] == 2 * 4 * 3 * 3 * 2 + 4 * 3 * 3 * 3
+
+
 @pytest.mark.parametrize(("mode", "floats"), [("int8", 24), ("int4", 24), ("float8", 8 * 24 + 24)])
 def test_a_quantized_layer_has_its_parameters_without_scales(mode: str, floats: int) -> None:
     """8 x 24 and 24, of which two share a byte in 4 bits; the bias is 24 zeros."""

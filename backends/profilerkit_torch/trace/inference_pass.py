@@ -49,6 +49,8 @@ class InferencePass:
     #: The class that follows the layers; `recorder` makes the object that records the operators.
     layer_stack: ClassVar[type[LayerStack]] = LayerStack
     recorder: ClassVar[type[Recorder]] = Recorder
+    #: Whether a Keras model, which is told so with each call, is trained.
+    is_training: ClassVar[bool] = False
     #: Whether the tensors must tell their device: torch takes some functions apart in a way of each device.
     needs_device = False
     #: Whether the model would run on the kernels of its device; else they are not known.

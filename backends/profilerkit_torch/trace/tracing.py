@@ -129,7 +129,7 @@ def _try_kinds(inventory: Inventory, inputs: ModelInputs, kinds: Sequence[Infere
 
     The next kind is tried only where the model seems to need it.
     """
-    called = adapt_to_keras(inventory.model, inputs)
+    called = adapt_to_keras(inventory.model, inputs, kinds[0].is_training)
     failure: Exception | None = None
     calls: Calls = {}
     is_refused = False

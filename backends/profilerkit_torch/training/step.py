@@ -71,6 +71,7 @@ class TrainingPass(InferencePass):
 
     layer_stack: ClassVar[type[LayerStack]] = TrainedLayers
     recorder: ClassVar[type[Recorder]] = TrainingRecorder
+    is_training: ClassVar[bool] = True
 
     def __init__(self, model: nn.Module, *, takes_layers_apart: bool = False) -> None:
         super().__init__(torch.enable_grad)
