@@ -66,13 +66,16 @@ def test_the_plan_of_the_memory_by_hand() -> None:
     assert BACKEND.trace(model, inputs).memory.peak_bytes(include_weights=False) == 3 * 48
 
 
-def test_texts_have_no_size() -> None:
+@pytest.mark.parametrize("dtype", [object, str, bytes])
+def test_texts_have_no_size(dtype: Any) -> None:
     """Two of four texts, by two int64 of 8 bytes: the texts lie elsewhere, and a shape does not tell their bytes."""
     builder = GraphBuilder()
     texts, places = builder.input("texts", (4,), "string"), builder.input("places", (2,), "int64")
     builder.add("GATHER", [texts, places], (2,), dtype="string", options=options("Gather"))
-    inputs = ModelInputs(np.array(["a", "b", "c", "d"], object), np.array([0, 3]))
+    inputs = ModelInputs(np.array(["a", "b", "c", "d"], dtype), np.array([0, 3]))
     assert BACKEND.trace(write(builder), inputs).memory.peak_bytes(include_weights=False) == 2 * 8
+    with pytest.raises(NotOfferedError, match="no operators of texts"):
+        BACKEND.time_nodes(BACKEND.open_model(write(builder)), inputs, "cpu", 1)
 
 
 def test_bytes_that_are_used_again_count_once() -> None:

@@ -76,7 +76,7 @@ def _write_job(model: LiteRTModel, inputs: ModelInputs, passes: int) -> bytes:
     bound = bind_inputs(list_declared(model), inputs)
     arrays = [np.ascontiguousarray(array) for array in bound.values()]
     outputs = _find_outputs(model, inputs)
-    if any(array.dtype.hasobject for array in arrays) or any(value.sizes is None for value in outputs):
+    if any(array.dtype.kind in "OSU" for array in arrays) or any(value.sizes is None for value in outputs):
         raise NotOfferedError("the litert backend times no operators of texts, nor of results of unknown sizes")
     signatures = list(model.signatures.values())
     settings = {
