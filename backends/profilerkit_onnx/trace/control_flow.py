@@ -18,7 +18,7 @@ from profilerkit.backend_kit.graph_work import Executed
 from ..model.nodes import name_node, read_attributes
 from ..model.types import tensor_type
 from .loops import stack_turns, walk_loop
-from .values import MadeConstant, Value
+from .values import Value
 from .walk import Handler, Visit, Walk
 
 __all__ = ["HANDLERS"]
@@ -65,7 +65,7 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
     walk.hold_reads(visit)
     state_count = len(visit.inputs) - slice_count
     states = visit.inputs[:state_count]
-    slices, length = _slice_all(walk, visit, visit.inputs[state_count:], attributes)
+    slices, length = _slice_all(visit.inputs[state_count:], attributes)
     turns = 1 if length is None else length
     body = walk.walk_body(visit, graph, [*(value and value.carry() for value in states), *slices], turns)
     results = body.outputs[state_count:]
@@ -81,7 +81,7 @@ def _walk_scan(walk: Walk, visit: Visit) -> list[Value]:
 
 
 def _slice_all(
-    walk: Walk, visit: Visit, sequences: Sequence[Value | None], attributes: Mapping[str, Any]
+    sequences: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> tuple[list[Value | None], int | None]:
     """Return the slice of each sequence that a turn gets, and the number of slices; None if no shape is known.
 
@@ -96,11 +96,7 @@ def _slice_all(
         if sizes is not None:
             size = sizes.pop(axis)
             length = size if length is None else length
-        part = Value(value.number, tensor_type(value.element, sizes))
-        if value.is_stored:
-            part = Value(next(walk.numbers), part.type, is_of_turn=True)
-            walk.origins[part.number] = MadeConstant(visit.node, 0, [value], walk.declared.opsets)
-        slices.append(part)
+        slices.append(Value(value.number, tensor_type(value.element, sizes)))
     return slices, length
 
 

@@ -138,7 +138,7 @@ class _Loop:
         # A turn begins only while the condition holds, so inside the body it is true. Without one nothing is known.
         true = None if self.condition is None else np.asarray(True)
         condition = Value(next(self.walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
-        number = Value(next(self.walk.numbers), tensor_type(TensorProto.INT64, ()), is_of_turn=True)
+        number = Value(next(self.walk.numbers), tensor_type(TensorProto.INT64, ()))
         self.walk.work.append(Executed("Loop", self.walk.node, (), (number, condition), self.visit.times))
         return number, condition
 

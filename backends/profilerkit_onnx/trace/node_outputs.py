@@ -59,8 +59,7 @@ def make_outputs(
         return [_make_constant(node, definition, declared.opsets, next(numbers))]
     read = [value for value in inputs if value is not None]
     is_defined = definition is not None or is_known(name_operator(node))  # an unknown operator may be random
-    is_stored = is_defined and bool(read) and all(value.is_stored for value in read) and not is_random(node, inputs)
-    is_constant = is_stored and all(value.constant for value in read)
+    is_constant = is_defined and bool(read) and all(value.constant for value in read) and not is_random(node, inputs)
     from_inputs = not is_shape_operator(node) and any(value.from_inputs for value in read)
     types = _infer(node, inputs, definition, declared.opsets)
     arrays = fold(node, inputs, types, declared.opsets)
@@ -69,8 +68,7 @@ def make_outputs(
         if kind is not None and array is not None:
             kind = tensor_type(kind.tensor_type.elem_type, array.shape)
         is_known_before = is_constant or (array is not None and not from_inputs)
-        is_of_turn = is_stored and not is_known_before
-        value = Value(next(numbers), kind or TypeProto(), is_known_before, array, from_inputs, is_of_turn)
+        value = Value(next(numbers), kind or TypeProto(), is_known_before, array, from_inputs)
         outputs.append(_complete(value, declared, name) if value.shape is None and name in declared.types else value)
     return outputs
 

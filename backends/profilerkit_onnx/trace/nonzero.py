@@ -2,8 +2,8 @@
 
 The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
 that is computed only from tensors of the file, in the form in which it reaches the operator: masked, cast or
-dequantized. Integers are zero if they are equal to their zero point. If the turn of a loop selects a weight, the
-nonzero work is not known.
+dequantized. Integers are zero if they are equal to their zero point. A weight that is selected while the model runs,
+such as by the turn of a loop, counts in full.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ def trace_of_nonzero(model: ModelProto, inputs: ModelInputs, read: Read) -> Mode
     """Return the trace of a call whose operators do no work with weights that are zero.
 
     ``read`` returns the values of a tensor; one weight is in memory at a time. Raises `InputError` for a tensor that is
-    damaged, and `NotOfferedError` for a weight that the turn of a loop selects, or that operators make which onnx's
-    reference cannot compute.
+    damaged, and `NotOfferedError` for a weight that operators make which onnx's reference cannot compute.
     """
     origins: dict[int, Origin] = {}
     counter = _WeightCounter(read, origins)
@@ -167,7 +166,7 @@ class _WeightCounter:
 
     Args:
         read: Returns the values of a tensor of the file.
-        origins: The origins of stored values, by their numbers.
+        origins: The origins of constants, by their numbers.
 
     Attributes:
         errors: The errors that `count` raised. A trace takes any error for an error of the model; the caller of the
@@ -183,7 +182,7 @@ class _WeightCounter:
 
     def is_weight(self, value: Value) -> bool:
         """Return whether a value is a weight: it follows from tensors of the file."""
-        return value.is_stored and self._stored.hold_elements_of_file(value)
+        return value.constant and self._stored.hold_elements_of_file(value)
 
     def count(self, weight: Value, zero_point: Value | None, axis: int) -> _Elements:
         """Return the element counts of a weight; elements equal to the zero point along an axis count as zeros."""

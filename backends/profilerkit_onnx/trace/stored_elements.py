@@ -1,4 +1,4 @@
-"""The elements of stored values, read from the file or computed from constants in it."""
+"""The elements of constants, read from the file or computed from constants in it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MOST_WRITTEN_OUT = 1 << 28
 
 
 class StoredElements:
-    """Reads and computes the elements of stored values.
+    """Reads and computes the elements of constants.
 
     Args:
         read: Returns the values of a tensor of the file.
-        origins: The origins of stored values, by their numbers.
+        origins: The origins of constants, by their numbers.
     """
 
     def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
@@ -56,14 +56,7 @@ class StoredElements:
         return False
 
     def compute(self, value: Value) -> Array:
-        """Return the elements of a stored value.
-
-        Raises `NotOfferedError` if they follow from the turn of a loop, and if onnx's reference cannot compute them.
-        """
-        if not value.constant:
-            raise NotOfferedError(
-                "a weight is another one in each turn of a loop: which of its elements are zero is not known"
-            )
+        """Return the elements of a constant; raise `NotOfferedError` if onnx's reference cannot compute them."""
         arrays: dict[int, Array] = {}
         for source in self._list_needed(value):
             arrays[source.number] = self._make(source, arrays)
@@ -125,12 +118,12 @@ class StoredElements:
 
 
 def _list_sources(origin: Origin | None) -> list[Value]:
-    """Return the stored values that a stored value is computed from."""
+    """Return the constants that a constant is computed from."""
     return [source for source in origin.inputs if source is not None] if isinstance(origin, MadeConstant) else []
 
 
 def _compute_output(made: MadeConstant, arrays: Mapping[int, Array]) -> Array:
-    """Return the output of a node that reads only stored values; `NotOfferedError` if onnx's reference cannot."""
+    """Return the output of a node that reads only constants; `NotOfferedError` if onnx's reference cannot."""
     inputs = [None if source is None else arrays[source.number] for source in made.inputs]
     outputs = evaluate(_make_standard(made.node), inputs, made.opsets) or []
     array: Array | None = outputs[made.output] if made.output < len(outputs) else None

@@ -36,7 +36,6 @@ class Value:
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, if they are known before the model runs and are few.
         from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
-        is_of_turn: Whether its elements follow from the file and the turn of a loop alone.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
         info: Shape and dtype for reports, with -1 for an unknown size.
         shape: Its shape; None if a size is not known before the model runs.
@@ -48,7 +47,6 @@ class Value:
     constant: bool = False
     array: Array | None = None
     from_inputs: bool = False
-    is_of_turn: bool = False
     element: int = field(init=False)
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)
@@ -77,20 +75,12 @@ class Value:
         )
 
     def carry(self) -> Value:
-        """Return the same value as a loop carries it from one turn to the next: with unknown elements.
-
-        An integer that begins as a stored one may count the turns.
-        """
-        return Value(self.number, self.type, is_of_turn=self.is_stored and self.info.dtype.startswith("int"))
+        """Return the same value as a loop carries it from one turn to the next: with unknown elements."""
+        return Value(self.number, self.type)
 
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide its origin."""
         return Value(self.number, self.type, array=self.array, from_inputs=True)
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether its elements follow from the file, or from the file and the turn of a loop."""
-        return self.constant or self.is_of_turn
 
     @property
     def is_typed(self) -> bool:
@@ -104,7 +94,7 @@ class Value:
 
 
 class MadeConstant(NamedTuple):
-    """An output of a node that reads only stored values.
+    """An output of a node that reads only constants.
 
     Attributes:
         node: The node.
@@ -119,7 +109,7 @@ class MadeConstant(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: The origin of the elements of a stored value: the file, or other stored values.
+#: The origin of the elements of a constant: the file, or other constants.
 Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]

@@ -97,7 +97,7 @@ class Walk:
         nodes_in_functions: How many nodes in bodies of functions were walked so far, with repeated calls.
         node: The index of the current node of the model's own graph; -1 before the first.
         numbers: Counts the numbers of new values.
-        origins: The origins of stored values, by their numbers.
+        origins: The origins of constants, by their numbers.
         follows_inputs: Whether elements of inputs that the call gives decide which nodes run, or how often.
     """
 
@@ -203,7 +203,7 @@ class Walk:
         definition = find_definition(visit.node, self.declared.opsets)
         outputs = make_outputs(visit.node, visit.inputs, definition, self.declared, self.numbers)
         for index, value in enumerate(outputs):
-            if value.is_stored:
+            if value.constant:
                 self.origins[value.number] = MadeConstant(visit.node, index, visit.inputs, self.declared.opsets)
         if outputs and all(value.constant for value in outputs):
             self._note_constants(visit.node, outputs)

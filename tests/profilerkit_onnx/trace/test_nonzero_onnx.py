@@ -266,19 +266,17 @@ def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
     assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 2 * 2
 
 
-#: Three matrices of 4 x 3.
-MATRICES = np.ones((3, 4, 3), F)
+#: Three matrices of 4 x 3, without zeros in the second alone.
+MATRICES = np.stack([with_zeros(9, 4, 3), np.ones((4, 3), F), with_zeros(9, 4, 3)])
 ROW = {"x": np.ones((1, 4), F)}
-OTHER_IN_EACH_TURN = "a weight is another one in each turn of a loop: which of its elements are zero is not known"
 
 
 @pytest.mark.parametrize("before", [node("Identity", "part", outputs="h"), node("Mul", "part mask", outputs="h")])
-def test_a_weight_that_a_scan_slices_is_said(before: Any) -> None:
+def test_a_weight_that_a_scan_slices_counts_in_full(before: Any) -> None:
     product, carried = node("MatMul", "state h", outputs="out"), node("Identity", "state", outputs="next")
     body = make_graph([before, product, carried], ["state", "part"], ["next", "out"], {"mask": np.ones((4, 3), F)})
     scan = node("Scan", "x w", outputs="last y", body=body, num_scan_inputs=1)
-    with pytest.raises(NotOfferedError, match=OTHER_IN_EACH_TURN):
-        count_macs(scan, ROW, {"w": MATRICES}, ("last", "y"))
+    assert count_macs(scan, ROW, {"w": MATRICES}, ("last", "y")) == 3 * 12
 
 
 def make_loop(index: str, next_: str, result: str) -> Any:
@@ -297,16 +295,14 @@ def make_loop(index: str, next_: str, result: str) -> Any:
 
 @pytest.mark.parametrize("index", ["number", "i"])
 @pytest.mark.parametrize("next_", ["Add i one", "Mul i one", "Sub two i"])
-def test_a_weight_that_the_turn_of_a_loop_selects_is_said(index: str, next_: str) -> None:
+def test_a_weight_that_the_turn_of_a_loop_selects_counts_in_full(index: str, next_: str) -> None:
     weights = {"turns": np.array(3), "begin": np.array(0), "w": MATRICES}
-    with pytest.raises(NotOfferedError, match=OTHER_IN_EACH_TURN):
-        count_macs(make_loop(index, next_, "out"), ROW, weights, ("y",))
+    assert count_macs(make_loop(index, next_, "out"), ROW, weights, ("y",)) == 3 * 12
 
 
 def test_a_weight_that_is_the_same_in_each_turn_counts_in_each() -> None:
     """The second matrix, of which 3 of 12 elements are left, in 3 turns."""
-    matrices = np.stack([MATRICES[0], with_zeros(9, 4, 3), MATRICES[2]])
-    weights = {"turns": np.array(3), "begin": np.array(0), "w": matrices}
+    weights = {"turns": np.array(3), "begin": np.array(0), "w": MATRICES[[1, 0, 1]]}
     assert count_macs(make_loop("one", "Add i one", "out"), ROW, weights, ("y",)) == 3 * 3
 
 
@@ -320,13 +316,12 @@ def test_a_state_that_a_loop_begins_with_is_no_weight() -> None:
     assert macs == 3 * 2 * 11
 
 
-def test_the_weight_that_a_loop_leaves_behind_is_said() -> None:
+def test_the_weight_that_a_loop_leaves_behind_counts_in_full() -> None:
     nodes = [node("Gather", "w number", outputs="own"), node("Identity", "goes_on", outputs="still")]
     body = make_graph(nodes, ["number", "goes_on", "before"], ["still", "own"])
     loop = node("Loop", "turns - begin", outputs="last", body=body)
     weights = {"turns": np.array(3), "begin": np.ones((4, 3), F), "w": MATRICES}
-    with pytest.raises(NotOfferedError, match=OTHER_IN_EACH_TURN):
-        count_macs([loop, node("MatMul", "x last")], ROW, weights)
+    assert count_macs([loop, node("MatMul", "x last")], ROW, weights) == 12
 
 
 def test_branches_cost_what_is_left_of_them() -> None:
