@@ -36,16 +36,16 @@ class ExaminedBackend(NamedTuple):
 def examine_without_import(offer: Offer[BackendInfo]) -> ExaminedBackend:
     """Ask the plugin of a backend which versions are installed; its framework, which takes seconds, is not imported.
 
-    The backend in the result is a stand-in, which loads the backend at the first use of more than its name.
+    The backend in the result has its name only.
     """
-    from ..hooks.any_backend import make_stand_in
+    from ..hooks.any_backend import name_only
 
     info, plugin = offer.item, offer.plugin
     asking = f"installed() of the {info.name} backend"
     try:
         with contained(plugin, asking):
             line = "" if info.installed is None else _write_versions(info.installed())
-            return ExaminedBackend(make_stand_in(offer), line)
+            return ExaminedBackend(name_only(info.name), line)
     except ImportError as error:
         return ExaminedBackend(None, error_line(not_installed(info, error)))
     except Exception as error:  # whatever a plugin does wrong, the others go on

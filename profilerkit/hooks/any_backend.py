@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from functools import lru_cache
 
 from ..backend import Backend
 from ..piping.registry import Registry
 from ..piping.status import Metric
-from ..process.cached import cached_property
-from .backends import load
 from .infos import BackendInfo
 from .manager import list_infos
 from .offers import list_profiler_functions
-from .plugin_info import Offer
 
-__all__ = ["list_default_metrics", "make_stand_in", "names_of_functions", "register_for_any_backend"]
-
-
-class _Unloaded:
-    """Has the name of a backend; any other attribute loads the backend and returns the backend's."""
-
-    def __init__(self, offer: Offer[BackendInfo]) -> None:
-        self.name = offer.item.name
-        self._offer = offer
-
-    @cached_property
-    def _backend(self) -> Backend:
-        return load(self._offer)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type[Any]:
-        """The class of the backend, for ``isinstance``."""
-        return type(self._backend)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
+__all__ = ["list_default_metrics", "name_only", "names_of_functions", "register_for_any_backend"]
 
 
-def make_stand_in(offer: Offer[BackendInfo]) -> Backend:
-    """Return a stand-in for a backend, for a hook that may need only its name to return its offers."""
-    return cast("Backend", _Unloaded(offer))
+@lru_cache
+def name_only(name: str) -> Backend:
+    """Return a backend that has a name and nothing else: hooks of plugins need no more to return their offers.
+
+    Its class is of this name alone, because the offers for a class of backends are remembered.
+    """
+    kind = type("NamedBackend", (Backend,), {"name": name})
+    kind.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]  # as no plugin calls them
+    named: Backend = kind()
+    return named
 
 
 def names_of_functions() -> set[str]:
@@ -47,24 +31,15 @@ def names_of_functions() -> set[str]:
     return {
         name
         for backend in list_infos(BackendInfo)
-        for offer in list_profiler_functions(make_stand_in(backend))
+        for offer in list_profiler_functions(name_only(backend.item.name))
         for key in offer.item.list_keys()
         for name in (key.NAME, *key.ALIASES)
     }
 
 
-class _UnknownBackend(Backend):
-    """Stands for the backend of a model that is not loaded: offers for it are offers for any backend."""
-
-    name = "unknown"
-
-
-_UnknownBackend.__abstractmethods__ = frozenset()  # it is made without them, as no plugin calls them
-
-
 def register_for_any_backend() -> Registry:
-    """Return a registry of the functions that plugins offer for every backend."""
-    offers = list_profiler_functions(_UnknownBackend())  # type: ignore[abstract]
+    """Return a registry of the functions that plugins offer for every backend, of whatever name."""
+    offers = list_profiler_functions(name_only("unknown"))
     return Registry.of_defaults([(offer.item, offer.plugin) for offer in offers], ())
 
 

@@ -320,24 +320,17 @@ def _for(backend: Any, name: str) -> list[ProfilerFunction]:
     return [ComputeDepth()] if backend.name == name else []
 
 
-def test_a_hook_that_looks_at_the_backend_has_it_loaded(install: Install, listed: List) -> None:
-    loaded: list[str] = []
-
-    def load() -> FakeBackend:
-        loaded.append("fine")
-        return Named()
-
-    def functions(backend: Any) -> list[ProfilerFunction]:
-        assert isinstance(backend, Named)
-        assert not isinstance(backend, Unsure)
-        assert backend.environment() == {"finelib": "1.2"}
-        return [ComputeDepth()]
-
-    fine = BackendInfo("fine", ("fine",), load, "my-fine", installed=versions(finelib="1.2"))
-    install("one", "pack", backends=make_offering(fine), profiler_functions=functions)
+def test_functions_in_conflict_for_the_second_of_two_backends_are_said(install: Install, listed: List) -> None:
+    quick = [BackendInfo(name, (name,), never_loaded, name, installed=versions(base="3")) for name in ("first", "then")]
+    install("one", "a-pack", backends=lambda: quick, profiler_functions=lambda backend: _for(backend, "then"))
+    install("two", "b-pack", profiler_functions=make_computing(ComputeOtherDepth()))
     code, out, err = listed()
-    assert (code, err, loaded) == (0, "", ["fine"])
-    assert len(find_lines(out, "depth")) == 1
+    assert code == 3
+    assert err.startswith("Error: two plugins offer status key 'depth' to the then backend: 'one' of a-pack 1.0 and")
+    assert find_lines(out, "depth") == [
+        "depth                      How deep it is to others.",
+        "depth                      How deep it is. (for then)",
+    ]
 
 
 @pytest.mark.parametrize(
