@@ -42,10 +42,7 @@ def profilerkit_backends() -> Iterable[BackendInfo]:
 
 @hookspec
 def profilerkit_profiler_functions(backend: Backend) -> Iterable[ProfilerFunction]:
-    """Return the functions that a profiler of this backend should have by default.
-
-    A list of what plugins offer asks for them with a backend that has a ``name`` only.
-    """
+    """Return the functions that a profiler of this backend should have by default."""
     raise NotImplementedError
 
 
