@@ -20,7 +20,7 @@ from profilerkit.foreign_text import on_terminal
 from profilerkit.isolation import processes
 from profilerkit.render import render
 from profilerkit_audits import Store
-from profilerkit_audits.exporting import export, read_export
+from profilerkit_audits.exporting import export
 
 #: A title, a cleared screen, a C1 control, a carriage return, a text that runs backwards, and a color.
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\rgone\u202e\x1b[31m"
@@ -124,17 +124,11 @@ def test_an_audit_shows_and_exports_no_commands(tmp_path: Path, capsys: pytest.C
         odd = msgspec.structs.replace(rows["nets.py:evil"], **about)
         store.add(odd, None)
         export(store, tmp_path / "rows.csv", private=True)
-        stored = sorted(store.rows(), key=lambda row: row.spec)
     content = (tmp_path / "rows.csv").read_bytes().decode()
     assert OBEYED.findall(content.replace("\r\n", "\n")) == []
     cells = [cell for line in csv.reader(content.splitlines()) for cell in line]
     assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@")]
-    read = sorted((row for row, _ in read_export(tmp_path / "rows.csv")), key=lambda row: row.spec)
-    assert [(row.spec, row.reason, row["macs"]) for row in read] == [
-        (row.spec, row.reason, row["macs"]) for row in stored
-    ]
-    assert read[0].reason == f"'{EVIL}"
-    assert MACS[1] in [row["macs"] for row in read]
+    assert str(MACS[1]) in cells
 
 
 @pytest.mark.parametrize("text", ["@octocat", "#12", "GH-12", "org/repo#12", "gh-7", "(@team/core)"])
