@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ..backend import Backend
 from ..piping.registry import Registry
 from ..piping.status import Metric
@@ -14,7 +12,6 @@ from .offers import list_profiler_functions
 __all__ = ["list_default_metrics", "name_only", "names_of_functions", "register_for_any_backend"]
 
 
-@lru_cache
 def name_only(name: str) -> Backend:
     """Return a backend that has a name and nothing else: hooks of plugins need no more to return their offers.
 
