@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import jax
@@ -11,17 +10,7 @@ import numpy as np
 from profilerkit import InputError, TensorSpec
 from profilerkit.backend_kit.numpy_data import as_tensor
 
-__all__ = ["as_tensor", "is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
-
-#: By their ids, the arrays that stand for inputs of which only the shape was given: their values decide no branch. No
-#: weak dictionary: an interrupt that Python raised in its callback would be lost.
-_made_up: dict[int, weakref.ref[Any]] = {}
-
-
-def is_made_up(array: Any) -> bool:
-    """Return whether an array was made by `random_tensor`, or of such an array by `with_batch_size`."""
-    reference = _made_up.get(id(array))
-    return reference is not None and reference() is array
+__all__ = ["as_tensor", "is_tensor", "random_tensor", "with_batch_size"]
 
 
 def is_tensor(value: Any) -> bool:
@@ -35,17 +24,9 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> Any:
     try:
         dtype = jax.dtypes.canonicalize_dtype(jax.numpy.dtype(spec.dtype))
         is_float = jax.numpy.issubdtype(dtype, jax.numpy.floating)
-        array = jax.numpy.asarray(np.random.default_rng(0).normal(size=shape) if is_float else np.zeros(shape), dtype)
+        return jax.numpy.asarray(np.random.default_rng(0).normal(size=shape) if is_float else np.zeros(shape), dtype)
     except TypeError as error:  # of a name that is no dtype, and of one that numpy alone has
         raise InputError(f"JAX has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int32'") from error
-    _note_made_up(array)
-    return array
-
-
-def _note_made_up(array: Any) -> None:
-    for number in [number for number, reference in _made_up.items() if reference() is None]:
-        del _made_up[number]
-    _made_up[id(array)] = weakref.ref(array)
 
 
 def with_batch_size(tensor: Any, batch_size: int) -> Any:
@@ -55,7 +36,4 @@ def with_batch_size(tensor: Any, batch_size: int) -> Any:
     shape = (batch_size, *tensor.shape[1:])
     if isinstance(tensor, jax.ShapeDtypeStruct):
         return jax.ShapeDtypeStruct(shape, tensor.dtype)
-    resized = tensor[np.arange(batch_size) % tensor.shape[0]]  # keys of random numbers too, which numpy does not take
-    if is_made_up(tensor):
-        _note_made_up(resized)
-    return resized
+    return tensor[np.arange(batch_size) % tensor.shape[0]]  # keys of random numbers too, which numpy does not take

@@ -13,7 +13,6 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from profilerkit import ModelInputs
 
 from ..compat import find_needed_part
-from ..data import is_made_up
 from ..model.arrays import make_struct
 from ..model.calls import Function, bind_call, list_arrays
 from ..model.scope_names import Marks
@@ -87,11 +86,11 @@ def _trace(subject: Subject, inputs: ModelInputs, make_pass: MakePass, how: Pass
     function = make_pass(subject, bind_call(subject, inputs, how))
     closed, (outputs, _) = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
     part = find_needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
-    values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in received]
+    are_known = [not (inputs.are_random or isinstance(array, jax.ShapeDtypeStruct)) for array in received]
     return Program(
         closed if part is None else part.jaxpr,
         weights=len(weights),
-        inputs=values,
+        inputs=[array if is_known else None for array, is_known in zip(received, are_known, strict=True)],
         outputs=len(jax.tree.leaves(outputs)),
         marks=how.marks or Marks(),
         has_all=part is None,
