@@ -55,8 +55,7 @@ def layer_times(
     the model raises for inference, or a training step has not enough memory.
     """
     timed = time_model(model, inputs, device, passes, backward, earlier=earlier)
-    runs = [] if timed.program is earlier else observe_run(timed.program, "the function that is timed", earlier)
-    return TimedLayers(_list_times(timed), runs)
+    return TimedLayers(_list_times(timed), observe_run(timed.program, "the function that is timed", earlier))
 
 
 def _list_times(timed: TimedModel) -> Iterator[LayerTime]:

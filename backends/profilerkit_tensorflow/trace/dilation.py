@@ -20,15 +20,13 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .folding import Folding
-from .graph_access import skip_operators
+from .graph_access import HANDING_ON, skip_operators
 from .values import Executed, Scope
 
 __all__ = ["CONVOLUTIONS", "TO_SPACE", "leave_out_padding"]
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
-#: Other views of the same elements, which may come between the two.
-_VIEWS = ("Identity", "Squeeze", "ExpandDims", "Reshape", "Transpose")
 #: Operators that read the shape of a tensor, and none of its elements.
 _SHAPE_OPERATORS = ("Shape", "ShapeN", "Size", "Rank")
 
@@ -67,7 +65,7 @@ def _find_spread_share(folding: Folding, operator: Any, scope: Scope) -> Fractio
     """
     if operator.type not in _BY_THIRD_INPUT:
         return None
-    spread = skip_operators(operator.inputs[2], _VIEWS)
+    spread = skip_operators(operator.inputs[2])
     if spread.op.type not in _TO_BATCH:
         return None
     return _compute_share(folding, spread.op.inputs[0], spread, scope)
@@ -90,7 +88,7 @@ def _find_cropped_share(folding: Folding, operator: Any, scope: Scope) -> _Cropp
 def _find_only_source(tensor: Any) -> Any:
     """Return the tensor that another is a view of; None if anything beside these views reads its elements."""
     while _is_read_once(tensor):
-        if tensor.op.type not in _VIEWS:
+        if tensor.op.type not in HANDING_ON:
             return tensor
         tensor = tensor.op.inputs[0]
     return None

@@ -7,7 +7,15 @@ from typing import Any
 
 from ..compat.graphs import find_function, find_graph
 
-__all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute", "skip_operators"]
+__all__ = [
+    "HANDING_ON",
+    "body_named",
+    "find_body",
+    "forward_function",
+    "function_attributes",
+    "read_attribute",
+    "skip_operators",
+]
 
 
 def find_body(graph: Any, name: str | None) -> Any:
@@ -53,7 +61,11 @@ def _readable(value: Any) -> Any:
     return getattr(value, "name", value) if type(value).__name__ == "DType" else value
 
 
-def skip_operators(tensor: Any, kinds: Container[str]) -> Any:
+#: Operators that hand on the same elements, in another shape, order or dtype.
+HANDING_ON = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose")
+
+
+def skip_operators(tensor: Any, kinds: Container[str] = HANDING_ON) -> Any:
     """Return the tensor that a chain of operators of these kinds begins with."""
     while tensor.op.type in kinds:
         tensor = tensor.op.inputs[0]

@@ -21,9 +21,6 @@ from .traced_calls import compute_traced_outputs, compute_training_step, functio
 
 __all__ = ["Program", "ProgramInput", "trace_program"]
 
-#: Operators that call functions, whose graphs would have to be compared as well, by the ends of their names.
-_CALLS = ("Call", "While", "If", "Case")
-
 
 class ProgramInput(NamedTuple):
     """One tensor that a program takes.
@@ -71,23 +68,9 @@ class Program:
         """The model that was traced."""
         return self.layers[0][1]
 
-    def is_like(self, other: Program) -> bool:
-        """Return whether two traces of one model have the same operators, which call no functions."""
-        if self.graph.version != other.graph.version:
-            return False
-        pairs = zip(self.graph.get_operations(), other.graph.get_operations(), strict=False)
-        return all(_are_alike(operator, twin) for operator, twin in pairs)
-
     def fits(self, model: Any, inputs: ModelInputs) -> bool:
         """Return whether it is the program of a model in its present state, in inference mode, on these inputs."""
         return self.model is model and self.key is not None and self.key == _make_key(self.layers, inputs)
-
-
-def _are_alike(operator: Any, twin: Any) -> bool:
-    """Return whether two operators are of one type, make tensors of the same shapes, and call no functions."""
-    if operator.type != twin.type or operator.type.endswith(_CALLS):
-        return False
-    return [static_shape(tensor) for tensor in operator.outputs] == [static_shape(tensor) for tensor in twin.outputs]
 
 
 def trace_program(

@@ -52,11 +52,8 @@ def trace_of_program(program: Program) -> ModelTrace:
 
 
 def observe_run(program: Program, name: str, earlier: Program | None) -> list[ObservedRun]:
-    """Return the runs of a program, under a name; none if the program of the trace is known and alike.
-
-    ``earlier`` is the program of the last trace. Without it, or if another model has it, nothing is compared.
-    """
-    if earlier is None or earlier.model is not program.model or program.is_like(earlier):
+    """Return the run of a program, under a name; none if ``earlier``, that of the last trace, is of another model."""
+    if earlier is None or earlier is program or earlier.model is not program.model:
         return []
     return [ObservedRun(name, count_program_macs(program))]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..compat.eager_runs import identify_tensor
 from .dilation import CONVOLUTIONS, TO_SPACE
-from .graph_access import skip_operators
+from .graph_access import HANDING_ON, skip_operators
 from .values import Executed
 
 __all__ = ["VIEWS", "EagerCall", "EagerPatterns", "count_as_product", "find_weighted_rows"]
@@ -26,18 +26,16 @@ __all__ = ["VIEWS", "EagerCall", "EagerPatterns", "count_as_product", "find_weig
 
 GATHERS = ("Gather", "GatherV2", "ResourceGather")
 SUMS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
-#: Operators between these, which hand the same numbers on.
-HANDING_ON = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze")
 
 
 def find_weighted_rows(operator: Any) -> str:
     """Return the name of the multiplication whose weighted rows an operator sums up; nothing for any other operator."""
     if operator.type not in SUMS:
         return ""
-    product = skip_operators(operator.inputs[0], HANDING_ON).op
+    product = skip_operators(operator.inputs[0]).op
     if product.type != "Mul":
         return ""
-    is_weighted = any(skip_operators(factor, HANDING_ON).op.type in GATHERS for factor in product.inputs)
+    is_weighted = any(skip_operators(factor).op.type in GATHERS for factor in product.inputs)
     return product.name if is_weighted else ""
 
 
