@@ -8,7 +8,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_IN_KEY", "find_differing_settings", "shorten", "shorten_store", "summarize"]
 
-_Item = TypeVar("_Item")
 #: The note on rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
 #: The metrics that are shown for a plan without metrics.
@@ -88,18 +87,13 @@ def _list_problems(rows: Sequence[Row], most: int) -> Iterator[str]:
     for row in rows:
         for problem in _explain_row(row):
             models_by_problem[shorten(problem)][row.spec] += 1
-    named, others = _cut_list(sorted(models_by_problem.items(), key=lambda problem: -problem[1].total()), most)
-    for problem, models in named:
+    ranked = sorted(models_by_problem.items(), key=lambda problem: -problem[1].total())
+    for problem, models in ranked[:most]:
         yield f"{models.total()} {problem}"
         yield f"  {list_some([*models], _NAMED)}"
-    if others:
-        yield f"{sum(models.total() for _, models in others)} with {len(others)} other reasons"
-
-
-def _cut_list(ranked: Sequence[_Item], most: int) -> tuple[Sequence[_Item], Sequence[_Item]]:
-    """Return the first items of a list, and the others: none or several, because a single other item is named, too."""
-    end = most + 1 if len(ranked) == most + 1 else most
-    return ranked[:end], ranked[end:]
+    if len(ranked) > most:
+        others = [models.total() for _, models in ranked[most:]]
+        yield f"{sum(others)} with {format_count(len(others), 'other reason')}"
 
 
 def _explain_row(row: Row) -> Iterator[str]:
@@ -113,11 +107,10 @@ def _explain_row(row: Row) -> Iterator[str]:
 def _list_warnings(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the most frequent warnings, and how many others there are."""
     warnings = Counter(str(text) for row in rows for text in row.conditions.get("warnings", ()))
-    named, others = _cut_list(warnings.most_common(), _WARNINGS)
-    for text, count in named:
+    for text, count in warnings.most_common(_WARNINGS):
         yield f"warning of {format_count(count, 'row')}: {shorten(text)}"
-    if others:
-        yield f"and {len(others)} other warnings, which the rows have (conditions)"
+    if len(warnings) > _WARNINGS:
+        yield f"and {format_count(len(warnings) - _WARNINGS, 'other warning')}, which the rows have (conditions)"
 
 
 # The table ------------------------------------------------------------------------------------------------------------
