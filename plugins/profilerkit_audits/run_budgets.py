@@ -111,24 +111,23 @@ def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[
 
 
 def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:
-    """Return the findings of a limit for the rows of a case.
+    """Return the findings of a limit for the rows of a case; none for a limit of layers that the model does not have.
 
-    A value that one row lacks and another row has is not missing. A limit for layers that the model does not have gives
-    no finding.
+    A value that one row lacks and another row has is not missing.
     """
     findings: list[Finding] = []
-    errors: list[BudgetError] = []
+    problem = ""
     for row, report in measured:
         if report is None:
             findings.append(_fail(limit, f"nothing was computed: {row.reason}"))
             continue
         try:
             findings += check(report, Budget((limit,)))
-        except BudgetError as error:  # the row has no such value, or no such layers
-            errors.append(error)
-    if findings or any(isinstance(error, UnmatchedPatternError) for error in errors):
-        return findings
-    return [_fail(limit, str(errors[0]))]
+        except UnmatchedPatternError:
+            return []
+        except BudgetError as error:  # this row has no such value
+            problem = problem or str(error)
+    return findings or [_fail(limit, problem)]
 
 
 def _fail(limit: Limit, reason: str) -> Finding:

@@ -77,7 +77,9 @@ def calibrate(
         progress(f"{len(networks)} networks, compiled")
         results += measure(seconds=seconds * _OF_NETWORKS, options=replace(options, compile=True))
     calibration = replace(calibration, networks=results)
-    facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
+    of_machine = machine()
+    facts = {name: of_machine[name] for name in _FACTS if name in of_machine}
+    facts |= {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
     facts |= _list_left_out(calibration, len(cases), failed, len(networks))
     return _make_device(info, calibration, facts)
 
@@ -106,7 +108,6 @@ def _make_device(info: DeviceInfo, calibration: Calibration, facts: dict[str, st
     spread = float(f"{median_high(point.spread for table in calibration.tables for point in table.points):.3g}")
     rates = _find_peaks(calibration, is_gpu=info.kind == "gpu")
     kept = {name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")}
-    of_machine = machine()
     return DeviceInfo(
         name=info.name,
         title=info.title or info.name,
@@ -116,7 +117,7 @@ def _make_device(info: DeviceInfo, calibration: Calibration, facts: dict[str, st
         sparse_peaks={},
         figures=kept | _measure_figures(calibration, spread),
         tier="calibrated",
-        facts={**{name: of_machine[name] for name in _FACTS if name in of_machine}, **facts},
+        facts=facts,
         calibration=write_content(calibration),
     )
 
