@@ -1,7 +1,9 @@
 """Tables of a calibration: how fast products of a kind run by their shape, and traffic of a family by its bytes.
 
 A time is ``start + work / rate``: ``start`` is the shortest time of the table, the time of a call with the least work.
-`MeasuredRates` has the rate between the measured points.
+Between the measured points the rate is a local linear regression over the logarithms of sizes and rates. A point counts
+by the share of its time that is not the start, and by how near its sizes are. Sizes beyond the points are replaced by
+the outermost measured sizes.
 """
 
 from __future__ import annotations
@@ -9,13 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
 
-if TYPE_CHECKING:
-    from .measured_rates import MeasuredRates
+#: The width of the regression's weights, in factors of two of a size.
+_WIDTH = 1.0
+#: How far slopes are drawn to zero.
+_RIDGE = 0.3
+#: The least share of a time that counts as work.
+_LEAST_SHARE = 0.05
+#: Points that weigh at least 1 / e ** 8 of the nearest one bound the result: it lies beyond them by twice at the most.
+_NEAR, _MOST_BEYOND = 8.0, 0.7
+#: A penalty of the intercept that changes nothing, and lets the equations of few points be solved.
+_LEAST_PENALTY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +78,14 @@ class EfficiencyTable:
 
     def seconds(self, sizes: Sequence[float], work: float, peak: float) -> float:
         """Return the seconds of so much work at these sizes; never faster than ``peak``, a rate."""
-        return max(self.least_seconds + work / self._rates.interpolate(sizes), work / peak)
+        return max(self.least_seconds + work / self._interpolate_rate(sizes), work / peak)
 
     def find_host_seconds(self, sizes: Sequence[float]) -> float:
         """Return the host's seconds to launch the measured call with the nearest sizes, in factors of two."""
-        return self.points[self._rates.find_nearest(sizes)].host_seconds
+        import numpy as np  # only here and below: a device without a calibration needs none
+
+        offsets = self._logarithms.sizes - np.log2(np.array(sizes, dtype=float))
+        return self.points[int((offsets**2).sum(axis=1).argmin())].host_seconds
 
     def rate_at(self, size: float) -> float:
         """Return the best rate at sizes of at least about ``size``, or the largest one; for tables with one size."""
@@ -80,9 +93,39 @@ class EfficiencyTable:
         return max(point.work / point.seconds for point in self.points if point.sizes[0] >= least)
 
     @cached_property
-    def _rates(self) -> MeasuredRates:
-        """The rates of the points, without the start in their times."""
-        from .measured_rates import MeasuredRates  # imports numpy
+    def _logarithms(self) -> _Logarithms:
+        """The points as arrays, without the start in their times."""
+        import numpy as np
 
         sizes, work, seconds = zip(*((point.sizes, point.work, point.seconds) for point in self.points), strict=True)
-        return MeasuredRates.build(sizes, work, seconds, self.least_seconds)
+        shares = np.maximum(1 - self.least_seconds / np.array(seconds), _LEAST_SHARE)
+        rates = np.log(np.array(work) / (np.array(seconds) * shares))
+        return _Logarithms(np.log2(np.array(sizes, dtype=float)), rates, shares)
+
+    def _interpolate_rate(self, sizes: Sequence[float]) -> float:
+        """Return the rate at some sizes."""
+        import numpy as np
+
+        points = self._logarithms
+        at = np.clip(np.log2(np.array(sizes, dtype=float)), points.sizes.min(axis=0), points.sizes.max(axis=0))
+        offsets = points.sizes - at
+        distances = (offsets**2).sum(axis=1) / (2 * _WIDTH**2)
+        weights = np.exp(-(distances - distances.min())) * points.shares**2
+        # The weighted regression over the offsets: its intercept is the rate at the sizes.
+        design = np.hstack([np.ones((len(offsets), 1)), offsets])
+        weighted = design * weights[:, None]
+        penalty = np.diag([_LEAST_PENALTY, *[_RIDGE * weights.sum()] * offsets.shape[1]])
+        intercept, *_ = np.linalg.solve(weighted.T @ design + penalty, weighted.T @ points.rates)
+        near = points.rates[distances <= distances.min() + _NEAR]
+        return math.exp(np.clip(float(intercept), near.min() - _MOST_BEYOND, near.max() + _MOST_BEYOND))
+
+
+class _Logarithms(NamedTuple):
+    """The measured points of a table as arrays of numpy."""
+
+    #: To base 2: (points, sizes).
+    sizes: Any
+    #: Natural, in work for a second: (points,).
+    rates: Any
+    #: The share of each point's time that is not the start: (points,).
+    shares: Any
