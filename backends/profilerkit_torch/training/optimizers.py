@@ -23,7 +23,7 @@ from profilerkit.trace.records import WeightRecord
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import find_operator
 from ..model.rank_shares import is_in_group
-from ..model.storages import count_stored_bytes
+from ..model.storages import count_stored_bytes, storage_key
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["OptimizerCopy", "count_state_bytes", "list_inner", "optimizer_bytes"]
@@ -248,8 +248,8 @@ def _move_state(value: Any) -> Any:
 class _WatchedStep(TorchDispatchMode):
     """Watches a step on meta tensors, which have no values: a value that the step reads, such as a norm, is 1.
 
-    It refuses other tensors, so that a step through a reference to the user's weights does not change these. Single
-    numbers, such as the count of steps, are copies with values.
+    It refuses tensors that it did not make, so that a step through a reference to the user's weights does not change
+    these. Single numbers, such as the count of steps, are copies with values.
 
     Attributes:
         peak_bytes: The most bytes of the tensors that the step makes.
@@ -264,7 +264,8 @@ class _WatchedStep(TorchDispatchMode):
         if func is _READ_VALUE and args[0].is_meta:
             return 1.0
         for tensor in tensors_in((args, kwargs), torch.is_tensor):
-            if not tensor.is_meta and (tensor.dim() or isinstance(tensor, nn.Parameter)):
+            is_own = tensor.is_meta or storage_key(tensor) in self._live.by_storage or tensor.dim() == 0
+            if not is_own or (isinstance(tensor, nn.Parameter) and not tensor.is_meta):
                 raise RuntimeError("it takes other tensors than those of its groups and its state")
             self._live.add(tensor, 0)  # made before the step; views of it take no further bytes
         result = func(*args, **(kwargs or {}))

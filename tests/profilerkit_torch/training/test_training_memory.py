@@ -564,6 +564,21 @@ def test_a_wrapped_optimizer_and_its_weights_stay_as_they_are(wrapper: Any, has_
         assert str(found).startswith(f"the state of {wrapper.__name__}, which did not step on meta tensors")
 
 
+def test_a_state_that_is_made_on_the_host_and_moved_to_the_weight() -> None:
+    """As in transformers' Adafactor, a state has a number for each row and column: 5 + 6 of a matrix, 5 of a bias."""
+
+    class Factored(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            for weight in self.param_groups[0]["params"]:
+                for name, size in enumerate(weight.shape):
+                    self.state[weight].setdefault(name, torch.zeros(size).to(weight.grad))
+
+    model = nn.Linear(6, 5)
+    found = optimizer_bytes(Factored(model.parameters()), BACKEND.trace(model, None).parameters)
+    assert isinstance(found, OptimizerBytes)
+    assert (found.state, found.missing) == ((5 + 6 + 5) * 4, "")
+
+
 def test_what_is_no_optimizer_and_what_cannot_step_is_said() -> None:
     weights = BACKEND.trace(nn.Linear(6, 5), None).parameters
     assert optimizer_bytes(3, weights) == (
