@@ -121,7 +121,8 @@ def _is_unsized(name: str, args: Any, device: torch.device | None) -> bool:
     if name in _UNSIZED:
         return True
     if name in _RECURRENT:
-        return device is not None and device.type == "cuda"
+        is_packed = torch.is_tensor(args[2])  # the states come after the sizes of packed samples
+        return is_packed or (device is not None and device.type == "cuda")
     if name == "_fft_c2r":  # copies once or twice, by its strides
         return len(args[1]) > 1 or args[0].is_conj()
     if name == "_safe_softmax":  # makes further copies of scores with gaps between them

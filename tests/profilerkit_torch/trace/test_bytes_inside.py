@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, profile
 from profilerkit_torch.trace import bytes_inside, row_sums
 from profilerkit_torch.trace.bytes_inside import find_unknown_inside
 from profilerkit_torch.trace.operator_facts import OperatorCall
@@ -221,11 +221,22 @@ def test_few_rows_or_columns_need_no_buffer_to_speak_of(rows: int, columns: int)
 
 @pytest.mark.parametrize(("kind", "name"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn_tanh")])
 def test_the_workspace_of_recurrent_layers_on_cuda_is_named(kind: str, name: str) -> None:
-    operator = getattr(torch.ops.aten, name).input
-    assert find_unknown_inside(operator, (), torch.device("cuda")) == f"the workspace of {name}"
+    operator, args = getattr(torch.ops.aten, name).input, (torch.ones(1, 1, 1), torch.ones(1, 1, 1), [torch.ones(1, 1)])
+    assert find_unknown_inside(operator, args, torch.device("cuda")) == f"the workspace of {name}"
     # On the CPU the layout of oneDNN's LSTM depends on the processor; the steps of the others are torch's own.
-    assert find_unknown_inside(operator, (), torch.device("cpu")) == ("the workspace of lstm" if kind == "LSTM" else "")
+    assert find_unknown_inside(operator, args, torch.device("cpu")) == (
+        "the workspace of lstm" if kind == "LSTM" else ""
+    )
     assert find_unknown_inside(torch.ops.aten.relu.default, (), torch.device("cuda")) == ""
+
+
+@pytest.mark.parametrize(("kind", "name"), [("LSTM", "lstm"), ("GRU", "gru"), ("RNN", "rnn_tanh")])
+@pytest.mark.parametrize("key", ["memory_footprint", "training_memory"])
+def test_the_workspace_for_packed_samples_is_named(kind: str, name: str, key: str) -> None:
+    """The gates of all steps are in no trace: they are more than all that is counted."""
+    packed = nn.utils.rnn.pack_padded_sequence(torch.ones(4, 3, 2), torch.tensor([4, 2, 1]))
+    record = profile(getattr(nn, kind)(2, 8), packed, metrics=[key]).status(key)
+    assert record.missing == (f"the workspace of {name} of unknown size (1 call)",)
 
 
 #: By hand, in states of 3 samples of 8 floats, beside the input: the gates of all steps are there till the end.
