@@ -151,6 +151,11 @@ def _count_in_loss_of_logits(loss: Operation) -> int:
     return count_stored_bytes(loss.x) + _count_in_loss(loss) + less_one
 
 
+def _count_in_ctc_gradient(gradient: Operation) -> int:
+    """Return the bytes of the probabilities of the rest of each target, as many as those of its begin."""
+    return count_stored_bytes(gradient.arguments["log_alpha"])
+
+
 def _count_in_margin_gradient(gradient: Operation) -> int:
     """Return the bytes of the products before the exponential of the same size."""
     return 2 * count_stored_bytes(gradient.x)
@@ -385,10 +390,48 @@ def _count_in_index(indexing: Operation) -> int:
             dim += 1
         else:
             taken = index.dim() if is_mask(index) else 1
-            converted += taken if is_mask(index) or index.dtype is torch.int32 else 0
+            converted += taken if is_mask(index) or _is_narrow(index) else 0
             dim += taken
     rest *= x.shape[dim:].numel()
     return int(indexing.result.numel() // max(1, rest) * converted * _INT64_BYTES)
+
+
+def _count_in_put(putting: Operation) -> int:
+    """Return the bytes of the positions in int64 that integers of 32 bits become."""
+    return sum(index.numel() * _INT64_BYTES for index in putting.arguments["indices"] if _is_narrow(index))
+
+
+def _is_narrow(index: torch.Tensor | None) -> bool:
+    return index is not None and index.dtype is torch.int32
+
+
+# Bags of embeddings (``EmbeddingBag.cpp``) ----------------------------------------------------------------------------
+
+#: The mode of bags of which the largest elements are the result.
+_MAX_MODE = 2
+#: How many tensors of positions a sort of the rows has: sorted, where they were, and those that it begins with.
+_SORTED_TENSORS = 3
+
+
+def _count_in_bags(bags: Operation) -> int:
+    """Return the bytes of the sums that give the bag of each row on the CPU, before sizes and places are made."""
+    _, bag_by_row, sizes, places = bags.result
+    return max(0, bag_by_row.nbytes - sizes.nbytes - places.nbytes) if bags.is_on("cpu") else 0
+
+
+def _count_in_bags_gradient(gradient: Operation) -> int:
+    """Return the bytes of the CPU's sort of the rows, of their sorted weights, and of bags by row where these lack.
+
+    Of the largest elements it copies column by column: at the end all places and the output's gradient.
+    """
+    if not gradient.is_on("cpu") or gradient.arguments["sparse"]:
+        return 0
+    if gradient.arguments["mode"] == _MAX_MODE:
+        return int(gradient.arguments["dy"].nbytes + gradient.arguments["maximum_indices"].nbytes)
+    tensors = _SORTED_TENSORS + (gradient.arguments["offset2bag"].numel() == 0)
+    weights = gradient.get("per_sample_weights")
+    of_weights = 0 if weights is None else count_stored_bytes(weights)
+    return int(tensors * gradient.arguments["indices"].numel() * _INT64_BYTES) + of_weights
 
 
 #: The operators of each rule; no operator has two.
@@ -402,6 +445,7 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_in_softmax_gradient: "_softmax_backward_data.default",
     _count_in_loss: "huber_loss.default mse_loss.default smooth_l1_loss.default",
     _count_in_loss_of_logits: "binary_cross_entropy_with_logits.default",
+    _count_in_ctc_gradient: "_ctc_loss_backward.default _ctc_loss_backward.Tensor",
     _count_in_margin_gradient: "soft_margin_loss_backward.default",
     _count_in_layer_norm: "layer_norm.default",
     _count_in_group_norm: "group_norm.default",
@@ -424,6 +468,9 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     # To real numbers, c2r, there may be further copies: `find_unknown_inside` names them.
     _count_in_transform: "_fft_c2c.default _fft_r2c.default _fft_c2r.default",
     _count_in_index: "index.Tensor",
+    _count_in_put: "index_put.default index_put_.default _index_put_impl_.default _unsafe_index_put.default",
+    _count_in_bags: "_embedding_bag.default _embedding_bag_forward_only.default",
+    _count_in_bags_gradient: "_embedding_bag_backward.default",
     partial(_count_in_recurrent_layer, 1): "rnn_tanh.input rnn_relu.input",
     partial(_count_in_recurrent_layer, _GRU_GATES): "gru.input",
     partial(_count_in_resampling, 1): """

@@ -507,6 +507,9 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         # Positions in 32 bits become such in 64, of each pair.
         (lambda x: x[x[:, 0].int()], [(100, 40)], 4000 * (4 + 4) + 100 * (4 + 8)),
         (lambda x: x[x[:, :1].int(), x[0].int()], [(100, 40)], 4000 * (4 + 4 + 2 * 8) + 140 * 4),
+        (lambda x: x.index_put((x[:, 0].int(),), x[0]), [(100, 40)], 4000 * (4 + 4) + 100 * (4 + 8)),
+        # Rows, offsets, bags, and twice the bag of each row.
+        (lambda x: F.embedding_bag(x.long(), x), [(100, 40)], 4000 * (4 + 8) + 100 * 8 + 4000 * (4 + 2 * 8)),
         # The scores in the dtype of the output, and scores with gaps without these.
         (lambda x: x.bfloat16().softmax(-1, dtype=torch.float32), [(100, 40)], 4000 * (4 + 2 + 4 + 4)),
         (lambda x: x.t().softmax(-1), [(50, 40)], 4 * 3 * 2000),

@@ -270,6 +270,23 @@ MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "in place": (nn.Sequential(nn.Linear(64, 256), nn.ReLU(inplace=True), nn.Linear(256, 8)), (128, 64)),
     "rows apart": (Call(lambda self, x: self.linear((x + x).mT), linear=nn.Linear(32, 64)), (4, 32, 100)),
     "images of rows apart": (Call(lambda self, x: self.linear((x + x).mT), linear=nn.Linear(32, 64)), (4, 3, 32, 100)),
+    **{
+        f"bags: {mode}": (Call(lambda self, x: self.bag(x.long()), bag=nn.EmbeddingBag(100, 8, mode=mode)), (64, 50))
+        for mode in ("sum", "mean", "max")
+    },
+    "weighted bags": (
+        Call(lambda self, x: self.bag(x.long(), None, x), bag=nn.EmbeddingBag(100, 8, mode="sum")),
+        (64, 50),
+    ),
+    "a loss of sequences": (
+        Call(
+            lambda self, x: functional.ctc_loss(
+                self.linear(x).log_softmax(-1), torch.ones(16, 30).long(), torch.full((16,), 50), torch.full((16,), 20)
+            ),
+            linear=nn.Linear(4, 20),
+        ),
+        (50, 16, 4),
+    ),
     "attention with dropout": (nn.TransformerEncoderLayer(**ENCODER), (8, 32, 64)),
     "attention by one kernel": (nn.TransformerEncoderLayer(**ENCODER, dropout=0.0), (8, 32, 64)),
     "norms and pools": (
@@ -283,7 +300,7 @@ MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
 def test_the_peak_is_what_the_allocator_sees(name: str) -> None:
     """To 2 %: the tracer keeps nothing alive itself, and frees what torch does."""
     model, shape = MEASURED[name]
-    x = torch.randn(shape)
+    x = torch.rand(shape)
     predicted = step(model.train(), x).memory.peak_bytes(include_weights=False) - x.nbytes
     assert predicted == pytest.approx(measure_step(model, x), rel=0.02)
 
