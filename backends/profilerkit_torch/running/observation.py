@@ -11,9 +11,9 @@ from typing import Any
 from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.modes import TorchDispatchMode, WatchingMode
-from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
+from ..compat.operators import HigherOrderOperator, find_operator
 from ..costs import Kind, are_as_shipped, classify, op_cost
-from ..trace.operator_facts import tensors_in
+from ..trace.operator_facts import run_parts, tensors_in
 from ..untouched.write_guard import WriteGuard
 
 __all__ = ["Observation", "ObservingGuard"]
@@ -62,7 +62,7 @@ class Observation(WatchingMode):
         if kind in _WITHOUT_MACS:
             return func(*args, **kwargs)
         if kind is Kind.COMPOSITE:
-            result = _decompose(mode, func, args, kwargs)
+            result = run_parts(mode, func, args, kwargs)
             if result is not NotImplemented:
                 return result
             kind = Kind.UNKNOWN
@@ -91,14 +91,6 @@ def _count_macs(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> i
     except Exception:  # any error of a formula or a subclass of tensors: the trace reports it
         return None
     return None if cost is None else int(cost.macs)
-
-
-def _decompose(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
-    """Have torch take a composite operator apart into others, which the mode sees; NotImplemented if it does not."""
-    if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
-        return NotImplemented
-    with mode:
-        return take_apart(func, args, kwargs)
 
 
 class ObservingGuard(WriteGuard):

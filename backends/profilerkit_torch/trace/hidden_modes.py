@@ -45,35 +45,25 @@ class _Binding(NamedTuple):
     original: Any
     replacement: Any
 
-    def has_original(self) -> bool:
-        """Return whether the name stands for the original; not where a pass around this one has replaced it."""
-        return self.space.get(self.name) is self.original
-
-    def replace(self) -> None:
-        """Have the name stand for the replacement."""
-        self.space[self.name] = self.replacement
-
-    def restore(self) -> None:
-        """Have the name stand for the original, unless the model has bound it again."""
-        if self.space.get(self.name) is self.replacement:
-            self.space[self.name] = self.original
-
 
 @contextmanager
 def hide_modes(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Have names of torch and of these namespaces answer as in a run, except for tensors of a fake mode."""
-    bindings = [binding for binding in (*_IN_TORCH, *_find_bindings(namespaces)) if binding.has_original()]
+    names = (*_IN_TORCH, *_find_bindings(namespaces))
+    # A pass around this one may have replaced some already.
+    bindings = [binding for binding in names if binding.space.get(binding.name) is binding.original]
     modes = [*_fake_modes]
 
     def restore() -> None:
         _fake_modes[:] = modes
-        for binding in bindings:
-            binding.restore()
+        for space, name, original, replacement in bindings:
+            if space.get(name) is replacement:  # the model may have bound it again
+                space[name] = original
 
     with restored(restore):
         _fake_modes.append(fake_mode)
-        for binding in bindings:
-            binding.replace()
+        for space, name, _, replacement in bindings:
+            space[name] = replacement
         yield
 
 

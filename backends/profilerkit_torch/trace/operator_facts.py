@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat.operators import HigherOrderOperator, find_operator, find_tag, read_schema
+from ..compat.operators import (
+    HigherOrderOperator,
+    find_operator,
+    find_tag,
+    has_nested_kernel,
+    read_schema,
+    take_apart,
+)
 from ..compat.recording import is_forward_ad_active
 from ..compat.tensors import FAKE_MODULE
 from ..untouched.write_guard import may_write
@@ -23,6 +30,7 @@ __all__ = [
     "is_question_of_dtype",
     "may_return_arguments",
     "reads_numbers",
+    "run_parts",
     "tensors_among",
     "tensors_in",
 ]
@@ -148,3 +156,11 @@ class OperatorCall(NamedTuple):
     def run(self) -> Any:
         """Return what the operator or function makes."""
         return self.func(*self.args, **self.kwargs)
+
+
+def run_parts(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """Have torch take a composite operator apart into others, which a mode sees; NotImplemented if it does not."""
+    if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
+        return NotImplemented
+    with mode:
+        return take_apart(func, args, kwargs)

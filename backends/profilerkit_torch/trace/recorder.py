@@ -17,7 +17,7 @@ from torch import nn
 from profilerkit.costs import Formula
 
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
-from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel, take_apart
+from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.storages import storage_key
@@ -28,7 +28,14 @@ from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
-from .operator_facts import OperatorCall, is_error_of_stand_ins, is_question_of_dtype, tensors_among, tensors_in
+from .operator_facts import (
+    OperatorCall,
+    is_error_of_stand_ins,
+    is_question_of_dtype,
+    run_parts,
+    tensors_among,
+    tensors_in,
+)
 from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
@@ -222,19 +229,11 @@ class Recorder(WatchingMode, PassRecord):
             return result
         kind = classify(call.func)
         if kind is Kind.COMPOSITE:
-            result = self._decompose(call)
+            result = run_parts(self, *call)
             if result is not NotImplemented:
                 return result
             kind = Kind.UNKNOWN
         return self._meet_view(call) if kind is Kind.VIEW else self._compute(call, kind, key)
-
-    def _decompose(self, call: OperatorCall) -> Any:
-        """Have torch take a composite operator apart into others, which come here; NotImplemented if it does not."""
-        func, args, kwargs = call
-        if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
-            return NotImplemented
-        with self:
-            return take_apart(func, args, kwargs)
 
     # Views ------------------------------------------------------------------------------------------------------------
 
