@@ -80,6 +80,21 @@ def test_a_training_step_counts_the_gradients_of_what_is_trained() -> None:
     assert trace_complete(model, ones(4, 3)).trainable_params == 5 * 2 + 2
 
 
+def test_two_models_inside_of_one_function() -> None:
+    """Each product has two gradients, but that of the input; a normalization costs as much as in one model."""
+    first = stack_layers((8,), layers.Dense(16), layers.BatchNormalization(), layers.Dense(4))
+    second = stack_layers((4,), layers.Dense(3))
+    products = 2 * (8 * 16 + 16 * 4 + 4 * 3)
+    in_order, models = (lambda x: second(first(x))), [first, second]
+    for function in (in_order, lambda x: models[1](models[0](x))):
+        forward, step = (
+            trace(JaxModel(function), ModelInputs(ones(2, 8))) for trace in (BACKEND.trace, BACKEND.trace_training)
+        )
+        assert (forward.macs, step.macs) == (products, 3 * products - 2 * 8 * 16)
+        assert (forward.total_params, forward.buffers) == (first.count_params() + second.count_params(), ())
+        assert [row["flops"] for row in forward.table if row["type"] == "BatchNormalization"] == [2 * 2 * 16]
+
+
 def test_a_batch_norm_and_dropout_in_training() -> None:
     """The whole normalization, 7 for each element; mask and scale, 2; with known statistics and without dropout, 2."""
     model = stack_layers((8,), layers.BatchNormalization(name="norm"), layers.Dropout(0.5, name="dropout"))

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -58,8 +59,8 @@ def keras_subject(model: Any) -> Subject:
         positional, keywords = args, kwargs
         if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
             positional, keywords = _arrange_arguments(model, args, kwargs, how.training)
-        stateless = sys.modules["keras"].StatelessScope(state_mapping=list(zip(variables, values, strict=True)))
-        with restored(save_state(model), in_child=False), stateless as scope, _follow_layers(layers, how):
+        given = _give_values(variables, values)
+        with restored(save_state(model), in_child=False), given as scope, _follow_layers(layers, how):
             outputs = how.call(model, positional, keywords)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
@@ -67,6 +68,32 @@ def keras_subject(model: Any) -> Subject:
     types = {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}
     scopes = frozenset(str(layer.name) for layer in flat_layers(model))
     return Subject("keras", name, leaves, call, types, dict(layers), scopes)
+
+
+#: The innermost scope in which variables have the values of a pass, and these variables.
+_innermost: ContextVar[tuple[Any, Sequence[Any]] | None] = ContextVar("profilerkit_jax_keras_values", default=None)
+
+
+@contextmanager
+def _give_values(variables: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
+    """Yield a scope in which variables have these values: a scope of Keras without state.
+
+    Keras asks the innermost scope alone, so it has the variables of the scopes around it too, and hands on how they
+    have changed.
+    """
+    outer_scope, outer_variables = _innermost.get() or (None, ())
+    outer_values = [outer_scope.get_current_value(variable) for variable in outer_variables]
+    all_variables = [*outer_variables, *variables]
+    mapping = list(zip(all_variables, [*outer_values, *values], strict=True))
+    scope = sys.modules["keras"].StatelessScope(state_mapping=mapping)
+    token = _innermost.set((scope, all_variables))
+    try:
+        with scope:
+            yield scope
+    finally:
+        _innermost.reset(token)
+    for variable in outer_variables:
+        outer_scope.add_update((variable, scope.get_current_value(variable)))
 
 
 def _place_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> list[_Placed]:

@@ -37,10 +37,8 @@ def count_whole_layers(
         marked_by_scope: The calls that a mark has opened.
         training: Whether it is a training pass.
     """
-    if subject.kind == "keras":
-        _count_keras_layers(executed, subject.layers, marked_by_scope, training)
-    else:
-        _count_library_layers(executed, subject.layers, classes)
+    _count_keras_layers(executed, subject.layers, marked_by_scope, training)
+    _count_library_layers(executed, subject.layers, classes)
 
 
 def _count_keras_layers(
