@@ -9,7 +9,6 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy as clone
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -132,16 +131,17 @@ def _take_method_apart(method: MethodType) -> _Parts:
     """Return the function of a method and its object; of an object of the user's own, a trainer's, the attributes."""
     owner, function = method.__self__, method.__func__
     packages = {base.__module__.partition(".")[0] for base in type(owner).__mro__}
-    is_users = hasattr(owner, "__dict__") and packages.isdisjoint((*LIBRARIES, "profilerkit_jax"))
-    if isinstance(owner, type) or not is_users:
+    is_plain = type(owner).__new__ is object.__new__ and hasattr(owner, "__dict__")
+    if not is_plain or not packages.isdisjoint((*LIBRARIES, "profilerkit_jax")):
         return _Parts([owner, function], lambda parts: MethodType(parts[1], parts[0]))
 
     def rebuild(parts: list[Any]) -> Any:
-        changed = clone(owner)
-        vars(changed).update(parts[0])
-        return MethodType(parts[1], changed)
+        copy = object.__new__(type(owner))
+        vars(copy).update(parts[0])
+        return MethodType(parts[1], copy)
 
-    return _Parts([vars(owner), function], rebuild)
+    # A compiled method would find what it has compiled for an equal object.
+    return _Parts([vars(owner), function.__wrapped__ if _is_wrapper(function, "jaxlib") else function], rebuild)
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:

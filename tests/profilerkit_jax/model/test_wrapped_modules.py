@@ -262,6 +262,30 @@ def test_the_step_of_a_trainer_runs_with_copies_of_all_that_it_changes() -> None
     assert [int(counter[...]) for counter in counters] == [0, 0, 0]
 
 
+class Equal:
+    """Holds a module, in a method that JAX compiles for each object; all of its objects are equal."""
+
+    def __init__(self) -> None:
+        self.network = NETWORK
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Equal)
+
+    def __hash__(self) -> int:
+        return 1
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def run(self, x: Any) -> Any:
+        return self.network(x)
+
+
+def test_a_compiled_method_is_not_what_was_compiled_for_an_equal_object() -> None:
+    held = Equal()
+    held.run(BATCH)
+    for _ in range(2):
+        assert count_all(held.run, BATCH)[:3] == (PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD))
+
+
 def test_a_module_that_compiles_its_call_can_be_traced_again() -> None:
     """JAX keeps what it has traced of such a call, with the marks of that trace: its layers would be unknown ones."""
 
