@@ -71,7 +71,7 @@ def keras_subject(model: Any) -> Subject:
 
 
 #: The innermost scope in which variables have the values of a pass, and these variables.
-_innermost: ContextVar[tuple[Any, Sequence[Any]] | None] = ContextVar("profilerkit_jax_keras_values", default=None)
+_innermost: ContextVar[tuple[Any, Sequence[Any]]] = ContextVar("profilerkit_jax_keras_values", default=(None, ()))
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def _give_values(variables: Sequence[Any], values: Sequence[Any]) -> Iterator[An
     Keras asks the innermost scope alone, so it has the variables of the scopes around it too, and hands on how they
     have changed.
     """
-    outer_scope, outer_variables = _innermost.get() or (None, ())
+    outer_scope, outer_variables = _innermost.get()
     outer_values = [outer_scope.get_current_value(variable) for variable in outer_variables]
     all_variables = [*outer_variables, *variables]
     mapping = list(zip(all_variables, [*outer_values, *values], strict=True))

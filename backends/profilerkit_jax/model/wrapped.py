@@ -10,7 +10,7 @@ import dis
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 __all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_module"]
 
@@ -129,7 +129,7 @@ def _make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
 
 def _take_method_apart(method: MethodType) -> _Parts:
     """Return the function of a method and its object; of an object of the user's own, a trainer's, the attributes."""
-    owner, function = method.__self__, method.__func__
+    owner, function = method.__self__, cast(Any, method.__func__)
     packages = {base.__module__.partition(".")[0] for base in type(owner).__mro__}
     is_plain = type(owner).__new__ is object.__new__ and hasattr(owner, "__dict__")
     if not is_plain or not packages.isdisjoint((*LIBRARIES, "profilerkit_jax")):
