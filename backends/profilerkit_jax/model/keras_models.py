@@ -59,8 +59,8 @@ def keras_subject(model: Any) -> Subject:
         positional, keywords = args, kwargs
         if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
             positional, keywords = _arrange_arguments(model, args, kwargs, how.training)
-        given = _give_values(variables, values)
-        with restored(save_state(model), in_child=False), given as scope, _follow_layers(layers, how):
+        values_of_pass = _give_values(variables, values)
+        with restored(save_state(model), in_child=False), values_of_pass as scope, _follow_layers(layers, how):
             outputs = how.call(model, positional, keywords)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
