@@ -15,7 +15,7 @@ from .recognition import find_kind
 from .subject import Leaf, Pass, Subject, join
 from .wrapped import LIBRARIES, find_modules, is_equinox_wrapper, replace_module
 
-__all__ = ["function_subject"]
+__all__ = ["function_subject", "list_modules"]
 
 ReadModule: TypeAlias = Callable[[Any], Subject]
 
@@ -26,7 +26,7 @@ def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
     If it has no parameters, the arrays of the modules that it leads to are its weights; ``read_module`` returns the
     subject of a module.
     """
-    modules = find_modules(model.function, _is_module) if model.params is None else []
+    modules = list_modules(model)
     if modules:
         return _wrap_modules(model, modules, [read_module(module) for module in modules])
     if is_equinox_wrapper(model.function):
@@ -45,6 +45,13 @@ def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
     leaves = [Leaf(path, value, is_float(value)) for path, value in params.arrays]
     name = model.name or _find_name(model.function)
     return Subject("function", name, leaves, call, {"": name})
+
+
+def list_modules(model: Any) -> list[Any]:
+    """Return the module that a model is, or the modules that a function without parameters leads to."""
+    if isinstance(model, JaxModel):
+        return list_modules(model.function) if model.params is None else []
+    return find_modules(model, _is_module)
 
 
 def _is_module(value: Any) -> bool:

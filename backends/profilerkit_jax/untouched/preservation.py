@@ -12,6 +12,7 @@ import jax
 from profilerkit.backend_kit.python_state import note_python_state
 from profilerkit.process.restoring import for_each, restored
 
+from ..model.function_models import list_modules
 from ..model.keras_state import save_state
 from ..model.recognition import find_kind
 from ..model.subjects import find_subject
@@ -42,7 +43,8 @@ def _read_modes(model: Any) -> list[_Mode]:
 def preserve(model: Any) -> Iterator[None]:
     """Restore modes of layers, values of variables, and the state of Python and numpy, after an error too."""
     restore_modes = partial(for_each, object.__setattr__, _read_modes(model))
-    with restored(restore_modes, _save_variables(model), note_python_state(), in_child=False):
+    variables = map(_save_variables, list_modules(model))
+    with restored(restore_modes, *variables, note_python_state(), in_child=False):
         yield
 
 
@@ -56,15 +58,15 @@ def in_inference_mode(model: Any) -> Iterator[None]:
         yield
 
 
-def _save_variables(model: Any) -> Callable[[], None]:
+def _save_variables(module: Any) -> Callable[[], None]:
     """Return a function that restores the current variables of a module of nnx, or of a Keras model."""
-    kind = find_kind(model)
+    kind = find_kind(module)
     if kind == "keras":
-        return save_state(model)
+        return save_state(module)
     if kind != "flax.nnx":
         return lambda: None
     from flax import nnx
 
-    state = nnx.state(model)
+    state = nnx.state(module)
     values, tree = jax.tree.flatten(state)
-    return lambda: nnx.update(model, jax.tree.unflatten(tree, values))
+    return lambda: nnx.update(module, jax.tree.unflatten(tree, values))

@@ -62,3 +62,15 @@ def test_what_an_evaluation_changes_comes_back(change: Callable[[], object]) -> 
         change()
         assert _look() != before
     assert _look() == before
+
+
+@pytest.mark.parametrize("wrap", [lambda norm: norm, lambda norm: lambda x: norm(x)])
+def test_variables_that_a_call_changes_come_back(wrap: Callable[[Any], Any]) -> None:
+    """Of a module that is the model, and of one in a function; the mean of a batch norm begins as zeros."""
+    nnx = pytest.importorskip("flax.nnx")
+    norm = nnx.BatchNorm(3, rngs=nnx.Rngs(0))
+    model = wrap(norm)
+    with JaxBackend().preserve(model):
+        model(X)
+        assert norm.mean[...].any()
+    assert not norm.mean[...].any()
