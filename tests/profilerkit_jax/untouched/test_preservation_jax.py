@@ -64,7 +64,7 @@ def test_what_an_evaluation_changes_comes_back(change: Callable[[], object]) -> 
     assert _look() == before
 
 
-@pytest.mark.parametrize("wrap", [lambda norm: norm, lambda norm: lambda x: norm(x)])
+@pytest.mark.parametrize("wrap", [lambda norm: norm, lambda norm: lambda x: norm(x) + 1])
 def test_variables_that_a_call_changes_come_back(wrap: Callable[[Any], Any]) -> None:
     """Of a module that is the model, and of one in a function; the mean of a batch norm begins as zeros."""
     nnx = pytest.importorskip("flax.nnx")
