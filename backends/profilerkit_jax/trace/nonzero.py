@@ -19,7 +19,7 @@ from profilerkit.costs import Cost
 from ..model.arrays import count_nonzero
 from ..model.subjects import find_subject
 from .frames import Context
-from .origins import Loop, Origin, Slice, Stored, compute, make_origin
+from .origins import Loop, Origin, compute, make_origin, take_array, take_slice
 from .tracing import trace_model
 from .values import NO_WORK, Executed, Value
 from .walk import Walk
@@ -64,8 +64,6 @@ class _Elements(NamedTuple):
 
 def _count_elements(origin: Origin) -> _Elements:
     """Compute a weight in each turn of the loops that it depends on, and count its elements in all of them together."""
-    while isinstance(origin, Slice):  # the slices of all turns together are the whole
-        [origin] = origin.inputs
     loops = list(origin.loops)
     nonzero = total = 0
     for turn in itertools.product(*(range(loop.length) for loop in loops)):
@@ -92,13 +90,13 @@ class _NonzeroWalk(Walk):
     elements: dict[Origin, _Elements] = field(default_factory=dict)
 
     def make_weight(self, aval: Any, value: Any) -> Value:
-        return _give_origin(super().make_weight(aval, value), Stored(value))
+        return _give_origin(super().make_weight(aval, value), take_array(value))
 
     def make_constant(self, aval: Any, value: Any) -> Value:
-        return _give_origin(super().make_constant(aval, value), Stored(value))
+        return _give_origin(super().make_constant(aval, value), take_array(value))
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
-        return _give_origin(super().make_slice(aval, stacked, loop), Slice.of(stacked.origin, loop))
+        return _give_origin(super().make_slice(aval, stacked, loop), take_slice(stacked.origin, loop))
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note the origins of the outputs of an equation; a single number that is known is no weight."""

@@ -7,9 +7,8 @@ inputs of the call and small arrays of the program alone.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
@@ -22,14 +21,16 @@ from .values import Value
 
 __all__ = [
     "Loop",
-    "Number",
     "Origin",
-    "Slice",
-    "Stored",
+    "Turns",
     "compute",
     "compute_from_inputs",
     "make_origin",
     "note_input_origins",
+    "take_array",
+    "take_number",
+    "take_slice",
+    "take_small_array",
 ]
 
 #: How the names of primitives begin that make random numbers.
@@ -56,103 +57,75 @@ Turns: TypeAlias = Mapping[Loop, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Origin(ABC):
+class Origin:
     """The source of the elements of a value.
 
     Attributes:
+        make_array: Returns the elements of the value, from the elements of its inputs and the turn of each loop.
         inputs: The origins that it is computed from.
         loops: The loops around it in which it differs from turn to turn.
         is_stored: Whether it follows from elements of an array that the model or the program holds, and not from sizes
             and numbers alone.
     """
 
-    inputs: tuple[Origin, ...] = field(default=(), kw_only=True)
-    loops: frozenset[Loop] = field(default=frozenset(), kw_only=True)
-    is_stored: bool = field(default=False, kw_only=True)
-
-    @abstractmethod
-    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        """Return the elements of the value, from the elements of its inputs."""
+    make_array: Callable[[Sequence[Any], Turns], Any]
+    inputs: tuple[Origin, ...] = ()
+    loops: frozenset[Loop] = frozenset()
+    is_stored: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Number(Origin):
-    """An array whose elements are all one number of the program."""
-
-    value: Value
-
-    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        return jnp.full(tuple(self.value.shape), self.value.scalar, self.value.dtype)
+def take_number(value: Value) -> Origin:
+    """Return the origin of a value whose elements are all one number of the program."""
+    return Origin(lambda inputs, turns: jnp.full(tuple(value.shape), value.scalar, value.dtype))
 
 
-@dataclass(frozen=True, eq=False)
-class Stored(Origin):
-    """An array that the model or the program holds."""
-
-    stored: Any
-    is_stored: bool = field(default=True, kw_only=True)
-
-    @classmethod
-    def if_small(cls, stored: Any) -> Stored | None:
-        """Return the origin of an array from which the values of conditions are computed; None for a large one."""
-        return cls(stored) if math.prod(stored.shape) <= _LARGEST_STORED else None
-
-    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        return jnp.asarray(self.stored)
+def take_array(stored: Any) -> Origin:
+    """Return the origin of an array that the model or the program holds."""
+    return Origin(lambda inputs, turns: jnp.asarray(stored), is_stored=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Slice(Origin):
-    """The slice of a value that one turn of a loop gets."""
-
-    loop: Loop
-
-    @classmethod
-    def of(cls, whole: Origin | None, loop: Loop) -> Slice | None:
-        """Return the origin of a slice; None if the origin of the whole is not known."""
-        if whole is None:
-            return None
-        return cls(loop, inputs=(whole,), loops=whole.loops | {loop}, is_stored=whole.is_stored)
-
-    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        return inputs[0][turns[self.loop]]
+def take_small_array(stored: Any) -> Origin | None:
+    """Return the origin of an array from which the values of conditions are computed; None for a large one."""
+    return take_array(stored) if math.prod(stored.shape) <= _LARGEST_STORED else None
 
 
-@dataclass(frozen=True, eq=False)
-class Made(Origin):
-    """An output of an equation whose inputs all have origins, or are numbers of the program."""
-
-    equation: Any
-    index: int
-
-    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        try:
-            # A GPU raises an error only when the results are requested.
-            return jax.block_until_ready(evaluate(self.equation, inputs)[self.index])
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise NotOfferedError(
-                f"the primitive {self.equation.primitive.name}, which makes weights of others, cannot be run by itself "
-                f"({type(error).__name__}): which of these weights are zero is not known"
-            ) from error
+def take_slice(whole: Origin | None, loop: Loop) -> Origin | None:
+    """Return the origin of the slice that one turn of a loop gets; None if the origin of the whole is not known."""
+    if whole is None:
+        return None
+    return Origin(lambda inputs, turns: inputs[0][turns[loop]], (whole,), whole.loops | {loop}, whole.is_stored)
 
 
-def make_origin(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None], index: int) -> Made | None:
+def make_origin(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None], index: int) -> Origin | None:
     """Return the origin of an output of an equation.
 
     None if an input has none, and for an equation that has an effect or makes random numbers.
     """
     sources = [
-        Number(value) if origin is None and value.scalar is not None else origin
+        take_number(value) if origin is None and value.scalar is not None else origin
         for value, origin in zip(inputs, origins, strict=True)
     ]
-    complete = [source for source in sources if source is not None]
+    complete = tuple(source for source in sources if source is not None)
     if len(complete) < len(sources) or equation.effects or equation.primitive.name.startswith(_RANDOM):
         return None
     loops = frozenset[Loop]().union(*(source.loops for source in complete))
     is_stored = any(source.is_stored for source in complete)
-    return Made(equation, index, inputs=tuple(complete), loops=loops, is_stored=is_stored)
+    return Origin(lambda inputs, turns: _run(equation, inputs)[index], complete, loops, is_stored)
+
+
+def _run(equation: Any, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return the outputs of an equation for the arrays that it reads."""
+    try:
+        # A GPU raises an error only when the results are requested.
+        outputs: Sequence[Any] = jax.block_until_ready(evaluate(equation, arrays))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise NotOfferedError(
+            f"the primitive {equation.primitive.name}, which makes weights of others, cannot be run by itself "
+            f"({type(error).__name__}): which of these weights are zero is not known"
+        ) from error
+    return outputs
 
 
 def note_input_origins(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
@@ -188,5 +161,5 @@ def compute(origin: Origin, turns: Turns) -> Any:
             continue
         waiting.pop()
         if id(last) not in arrays:  # several equations may read it, and wait for it
-            arrays[id(last)] = last.array([arrays[id(source)] for source in last.inputs], turns)
+            arrays[id(last)] = last.make_array([arrays[id(source)] for source in last.inputs], turns)
     return arrays[id(origin)]

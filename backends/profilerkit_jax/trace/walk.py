@@ -17,7 +17,15 @@ from ..compat import open_jaxpr, scope_names
 from ..costs.registry import UnknownCostError
 from .folding import fold
 from .frames import Context, Frames
-from .origins import Loop, Number, Stored, compute, compute_from_inputs, note_input_origins
+from .origins import (
+    Loop,
+    compute,
+    compute_from_inputs,
+    note_input_origins,
+    take_array,
+    take_number,
+    take_small_array,
+)
 from .pricing import PASSING, VIEWS, describe_missing, note_facts, price
 from .values import NO_WORK, Executed, Value, Work
 
@@ -72,7 +80,7 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            return self.make_value(aval, constant=True, input_origin=Stored.if_small(value))
+            return self.make_value(aval, constant=True, input_origin=take_small_array(value))
         # A random key has a dtype of JAX's own.
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.make_value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
@@ -97,7 +105,7 @@ class Walk:
 
     def make_input(self, aval: Any, value: Any) -> Value:
         """Return the value of an input; ``value`` is its array if that was given, else None."""
-        return self.make_value(aval, input_origin=None if value is None else Stored(value))
+        return self.make_value(aval, input_origin=None if value is None else take_array(value))
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         """Note which outputs of an equation follow from the inputs that were given."""
@@ -106,7 +114,7 @@ class Walk:
     def compute_elements(self, value: Value) -> Any:
         """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
         if value.scalar is not None:
-            return compute(Number(value), {})
+            return compute(take_number(value), {})
         elements = compute_from_inputs(value)
         if elements is not None:
             self.notes.setdefault(FOLLOWED)

@@ -6,7 +6,6 @@ Numbers of turns are counted by running the same loop in numpy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -291,22 +290,23 @@ def test_numbers_of_the_program_are_folded_as_xla_computes_them(number: Any, ind
 # Values that several equations read -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Sum(Origin):
-    """The sum of its inputs and one; notes each time that it is computed."""
-
-    computed: list[Origin]
-
-    def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        self.computed.append(self)
-        return 1 + sum(inputs)
-
-
 def test_a_value_is_computed_once_however_many_equations_read_it() -> None:
-    computed: list[Origin] = []
-    doubled = first = Sum(computed)
+    computed = []
+
+    def add(*inputs: Origin) -> Origin:
+        """Return the sum of these and one; each time that it is computed is noted."""
+
+        def make_array(arrays: Sequence[Any], turns: Turns) -> Any:
+            computed.append(number)
+            return 1 + sum(arrays)
+
+        number = len(made)
+        made.append(Origin(make_array, inputs))
+        return made[-1]
+
+    made: list[Origin] = []
+    doubled = first = add()
     for _ in range(5):
-        doubled = Sum(computed, inputs=(doubled, doubled))
-    both = Sum(computed, inputs=(first, doubled, first))
-    assert compute(both, {}) == 1 + (2**6 - 1) + 2
-    assert len(computed) == len(set(map(id, computed))) == 7
+        doubled = add(doubled, doubled)
+    assert compute(add(first, doubled, first), {}) == 1 + (2**6 - 1) + 2
+    assert sorted(computed) == list(range(7))
