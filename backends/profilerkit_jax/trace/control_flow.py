@@ -20,28 +20,14 @@ from .walk import Handler, Walk
 
 __all__ = ["HANDLERS"]
 
-#: Primitives that run one jaxpr once, by the names of the parameters that may hold it.
-_CALLS = {
-    "call": ("call_jaxpr",),
-    "closed_call": ("call_jaxpr",),
-    "composite": ("jaxpr",),
-    "compute_on": ("jaxpr", "call_jaxpr"),
-    "custom_jvp_call": ("call_jaxpr",),
-    "custom_jvp_call_jaxpr": ("fun_jaxpr",),
-    "custom_partitioning": ("call",),
-    "custom_vjp_call": ("call_jaxpr",),
-    "custom_vmap_call": ("call",),
-    "eval_jaxpr": ("jaxpr",),
-    "jit": ("jaxpr",),
-    "linear_call": ("callee", "callee_jaxpr"),
-    "pjit": ("jaxpr",),
-    "remat2": ("jaxpr",),
-    "remat_opt": ("fwd_jaxpr",),
-    "checkpoint": ("jaxpr",),
-    "program_order": ("jaxpr",),
-    "run_state": ("jaxpr",),
-    "xla_metadata_call": ("jaxpr",),
-}
+#: Primitives that run one jaxpr once.
+_CALLS = """
+    call closed_call composite compute_on custom_jvp_call custom_jvp_call_jaxpr custom_partitioning custom_vjp_call
+    custom_vmap_call eval_jaxpr jit linear_call pjit remat2 remat_opt checkpoint program_order run_state
+    xla_metadata_call
+"""
+#: The names of the parameters that hold it: each of these primitives has one of them.
+_CALLED = ("jaxpr", "call_jaxpr", "call", "callee", "callee_jaxpr", "fun_jaxpr", "fwd_jaxpr")
 
 
 def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
@@ -80,8 +66,7 @@ def _count_as_whole(
 
 def _find_called(equation: Any, inputs: int) -> Any:
     """Return the jaxpr that a call runs on so many inputs; None if the walk cannot go over it."""
-    names = _CALLS[equation.primitive.name]
-    jaxpr = next((equation.params[name] for name in names if name in equation.params), None)
+    jaxpr = next((equation.params[name] for name in _CALLED if name in equation.params), None)
     inner = open_jaxpr(jaxpr)
     if not hasattr(inner, "eqns") or len(inner.invars) != inputs:
         return None
@@ -159,7 +144,7 @@ def _walk_elements(walk: Walk, equation: Any, inputs: Sequence[Value], context: 
 
 #: The function that goes over each primitive with jaxprs inside.
 HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(_CALLS, _walk_call),
+    **dict.fromkeys(_CALLS.split(), _walk_call),
     "cond": walk_cond,
     "custom_linear_solve": _walk_linear_solve,
     "reduce": _walk_reduce,
