@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.backend_kit import numpy_data
 
 from .model.stored_variables import keras_variable_classes
 
@@ -106,12 +107,7 @@ def as_tensor(value: Any) -> Any:
     """
     if not _is_array(value):
         return value
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor):
-        return tf.convert_to_tensor(value)
-    if value.dtype is torch.bfloat16:  # numpy has none; float32 holds all its values
-        return tf.cast(tf.convert_to_tensor(value.float().numpy(force=True)), tf.bfloat16)
-    return tf.convert_to_tensor(value.numpy(force=True))
+    return tf.convert_to_tensor(numpy_data.as_tensor(value))
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> tf.Tensor:
