@@ -54,20 +54,6 @@ class WhileLoop(NamedTuple):
         )
 
 
-class _Needs(NamedTuple):
-    """The needs of a condition in all turns.
-
-    Attributes:
-        condition: The part of the condition that decides.
-        body: The part of the body that makes what is carried for it.
-        carried: Whether each carried value is needed.
-    """
-
-    condition: NeededPart
-    body: NeededPart
-    carried: list[bool]
-
-
 class _Part(NamedTuple):
     """The needed part of a condition or of a body.
 
@@ -88,17 +74,24 @@ class _Part(NamedTuple):
         return cls(needed.jaxpr, list(compress(constants, needed.reads)), list(compress(reads_carried, carried)))
 
 
+class _NeededTurn(NamedTuple):
+    """The parts of a loop that its condition needs, in all turns, and whether it needs each carried value."""
+
+    condition: _Part
+    body: _Part
+    carried: list[bool]
+
+
 def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     """Return how often the body of a loop runs, by running only the equations that its condition needs.
 
     None if they have an effect, or if their inputs are large or depend on more than the program and given inputs.
     """
-    needs = _find_needs(loop)
-    if needs is None or needs.condition.jaxpr.effects or needs.body.jaxpr.effects:
+    needed = _find_needed_turn(loop)
+    if needed is None or needed.condition.program.effects or needed.body.program.effects:
         return None
-    condition = _Part.of(needs.condition, loop.condition_consts, needs.carried)
-    body = _Part.of(needs.body, loop.body_consts, needs.carried)
-    values = (condition.constants, body.constants, list(compress(loop.initial, needs.carried)))
+    condition, body, carried = needed
+    values = (condition.constants, body.constants, list(compress(loop.initial, carried)))
     if sum(value.shape.numel for value in chain(*values)) > _LARGEST:
         return None
     condition_constants, body_constants, initial = ([walk.compute_elements(value) for value in part] for part in values)
@@ -115,20 +108,21 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     return _run(goes_on, take_turn, initial)
 
 
-def _find_needs(loop: WhileLoop) -> _Needs | None:
-    """Return the needs of the condition of a loop, in all turns; None if this release of JAX does not tell."""
+def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
+    """Return the parts that the condition of a loop needs; None if this release of JAX does not tell."""
     condition = find_needed_part(loop.condition, [True])
     if condition is None:
         return None
-    needed = condition.reads[len(loop.condition_consts) :]
+    carried = condition.reads[len(loop.condition_consts) :]
     while True:
-        body = find_needed_part(loop.body, needed)
+        body = find_needed_part(loop.body, carried)
         if body is None:
             return None
-        further = list(map(or_, needed, body.reads[len(loop.body_consts) :]))
-        if further == needed:
-            return _Needs(condition, body, needed)
-        needed = further  # a needed value may be made of further values of the turn before
+        further = list(map(or_, carried, body.reads[len(loop.body_consts) :]))
+        if further == carried:
+            of_condition = _Part.of(condition, loop.condition_consts, carried)
+            return _NeededTurn(of_condition, _Part.of(body, loop.body_consts, carried), carried)
+        carried = further  # a needed value may be made of further values of the turn before
 
 
 def _run(goes_on: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: list[Any]) -> int | None:
