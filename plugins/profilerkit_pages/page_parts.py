@@ -31,8 +31,8 @@ def templates(package: str = SHARED) -> Environment:
 
 
 def render_page(template: str, style: str, script: str, package: str = SHARED, **values: Any) -> str:
-    """Return a page: a template that fills the frame, whose policy allows this style and this script alone."""
-    hashes = {"style_hash": content_hash(style), "script_hash": content_hash(script)}
+    """Return a page: a template that fills the frame, whose policy allows this style and script alone; "" for none."""
+    hashes = {"style_hash": content_hash(style), "script_hash": content_hash(script) if script else ""}
     return templates(package).get_template(template).render(style=style, script=script, **hashes, **values)
 
 

@@ -17,7 +17,7 @@ from .text_table import TextTable
 if TYPE_CHECKING:
     from .report import LanguageModelReport
 
-#: The package whose folder ``page`` has the template, the style and the script.
+#: The package whose folder ``page`` has the template and the style.
 _PACKAGE = "profilerkit_predict"
 _FIGURES = {
     "step_terms": "Where a step goes",
@@ -50,7 +50,7 @@ def render_page(reports: Sequence[LanguageModelReport], comparison: TextTable | 
     return page_parts.render_page(
         "language_models.html",
         f"{page_parts.source('page.css')}\n{page_parts.source('language_models.css', _PACKAGE)}",
-        page_parts.join_scripts([page_parts.source("sort.js", _PACKAGE)]),
+        "",
         _PACKAGE,
         title=reports[0].title if comparison is None else "Language models",
         sections=sections,
