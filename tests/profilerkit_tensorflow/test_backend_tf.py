@@ -165,6 +165,14 @@ def test_a_torch_module_is_not_taken_for_a_function() -> None:
     assert not BACKEND.accepts("a path")
 
 
+def test_no_loss_is_counted_in_a_training_step() -> None:
+    """Two products for each weight: its own and its gradient, and nothing for the sum that is differentiated."""
+    inputs = keras.Input((8,))
+    first, second = keras.layers.Dense(4, use_bias=False), keras.layers.Dense(3, use_bias=False)
+    model = keras.Model(inputs, [first(inputs), second(inputs)])
+    assert profile(model, tf.ones((2, 8)), metrics="training_flops")["training_flops"] == 2 * 2 * (2 * 8 * (4 + 3))
+
+
 def test_the_environment_names_the_version_of_the_first_releases_of_keras_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(keras, "__version__")
     monkeypatch.setattr(keras, "version", lambda: "3.0.5")

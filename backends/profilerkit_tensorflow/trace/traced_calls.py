@@ -36,13 +36,14 @@ class TrainingStep(NamedTuple):
     """The tensors that a training step computes.
 
     Attributes:
-        loss: The sum of the elements of all outputs of floats. Without such an output, the tensors that the model
-            returns: the step is then the forward pass.
-        gradients: The gradient of the loss for each trainable variable; None if the loss does not depend on it.
+        outputs: The outputs of floats. Without such an output, the tensors that the model returns: the step is then the
+            forward pass.
+        gradients: The gradient of the sum of the outputs' elements for each trainable variable; None if no output
+            depends on it.
         updates: The values that the forward pass would give to the untrained variables of a Keras model.
     """
 
-    loss: Any
+    outputs: list[Any]
     gradients: list[Any]
     updates: list[Any]
 
@@ -66,25 +67,18 @@ def compute_training_step(
     Args:
         layers: The model's layers by their paths, the model itself first.
         inputs: The inputs of the call.
-        between: Called after the forward pass, when the loss is there, before the gradients.
+        between: Called after the forward pass, before the gradients.
     """
     model = layers[0][1]
     with _keep_variables(model) as scope, tf.GradientTape() as tape:
         tensors = [leaf for leaf in tf.nest.flatten(_call(model, inputs, training=True)) if tf.is_tensor(leaf)]
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating or tensor.dtype.is_complex]
-        loss = tf.add_n([_sum_elements(tensor) for tensor in floats]) if floats else None
         trained = [_find_current(v, scope) for v in list_trainable_variables(layers, tape.watched_variables())]
     updates = [] if scope is None else [_find_current(v, scope) for v in model.non_trainable_variables]
     between()
-    if loss is None:
+    if not floats:
         return TrainingStep(tensors, [None] * len(trained), updates)
-    return TrainingStep(loss, tape.gradient(loss, trained), updates)
-
-
-def _sum_elements(tensor: Any) -> Any:
-    """Return the sum of the elements as a float32; of complex numbers, the sum of their real parts."""
-    real = tf.math.real(tensor) if tensor.dtype.is_complex else tensor
-    return tf.reduce_sum(tf.cast(real, tf.float32))
+    return TrainingStep(floats, tape.gradient(floats, trained), updates)
 
 
 def _find_current(variable: Any, scope: Any) -> Any:
