@@ -19,7 +19,7 @@ import torch
 
 from ..compat.modes import disable_dispatch_modes
 from ..compat.tensors import FakeTensor, is_zerotensor
-from ..model.storages import storage_key
+from ..model.storages import has_storage, storage_key
 from ..model.tensors import PLAIN_TYPES
 from ..untouched.write_guard import written_by
 from .operator_facts import find_nature, tensors_among, tensors_in
@@ -135,7 +135,7 @@ class KnownValues:
 
     def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
         """Give a stand-in the values of the user's tensor of integers, if these are few."""
-        if type(original) in PLAIN_TYPES and is_small(original):
+        if type(original) in PLAIN_TYPES and is_small(original) and has_storage(original):
             self.give(tensor, self._copy_to_cpu(original, copy=True))
 
     def forget(self) -> None:
