@@ -59,11 +59,10 @@ _IN_INFERENCE = tuple(map(InferencePass, GRAD_MODES))
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error of a pass, the calls of layers before it, and whether the next kind of pass is to be tried."""
+    """An error of a pass, and the calls of layers before it."""
 
     error: Exception
     calls: Calls
-    needs_next: bool
 
 
 def trace_model(
@@ -140,28 +139,34 @@ def _try_kinds(inventory: Inventory, inputs: ModelInputs, kinds: Sequence[Infere
             return _list_layers(inventory, error)
         if isinstance(outcome, ModelTrace):
             return outcome
-        if isinstance(outcome.error, NotOfferedError):  # of this release of torch, not of the model
-            raise outcome.error
+        reported, *_ = outcome
+        if isinstance(reported.error, NotOfferedError):  # of this release of torch, not of the model
+            raise reported.error
         # Without gradients it is a run as one to be timed; with them the error may be another.
         if failure is None or is_refused or kind.grad_mode is torch.no_grad:
-            failure = kind.explain_failure(outcome.error, inputs, has_values(inventory))
-            calls = outcome.calls
-        if not outcome.needs_next:
+            failure = kind.explain_failure(reported.error, inputs, has_values(inventory))
+            calls = reported.calls
+        if not any(kind.needs_next(failed.error) for failed in outcome):
             break
-        is_refused = kind.refuses(outcome.error)
+        is_refused = kind.refuses(reported.error)
     return _list_layers(inventory, failure, calls)
 
 
-def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
-    """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
+def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | list[_Failure]:
+    """Return the trace of one kind of pass, on shapes alone or else of a real run.
+
+    If both fail, return why, the failure to report first.
+    """
     # Keras moves meta tensors to its own device, and needs values there.
     needs_device = inventory.holds_keras or kind.needs_device
     ways: list[Way] = [_on_fake] if needs_device else [_on_meta, _on_fake]
     failures: list[_Failure] = []
     for way in ways:
         outcome = _try_way(way, inventory, inputs, kind)
-        if isinstance(outcome, ModelTrace) or kind.refuses(outcome.error):
+        if isinstance(outcome, ModelTrace):
             return outcome
+        if kind.refuses(outcome.error):
+            return [outcome]
         failures.append(outcome)
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
@@ -170,24 +175,19 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
     last_error = failures[-1].error
     if isinstance(last_error, LeftBehindError):
         return _add_note(last_error.trace, str(last_error))
-    return _join_failures(failures[0], failures)
+    return failures
 
 
 def _run_with_values(
     inventory: Inventory, inputs: ModelInputs, kind: InferencePass, failures: Sequence[_Failure]
-) -> ModelTrace | _Failure:
+) -> ModelTrace | list[_Failure]:
     """Return the trace of a real run, which says why there is none on shapes alone; or why that fails too."""
     outcome = _try_way(_with_values, inventory, inputs, kind)
     if not isinstance(outcome, ModelTrace):
-        return _join_failures(outcome, failures)
+        return [outcome, *failures]
     left_behind = isinstance(failures[-1].error, LeftBehindError)
     why = str(failures[-1].error) if left_behind else f"on shapes alone {_summarize(failures[0].error)}"
     return _add_note(outcome, f"counted in a real run: {why}")
-
-
-def _join_failures(reported: _Failure, others: Sequence[_Failure]) -> _Failure:
-    """Return the failure to report; the next kind of pass is to be tried if it is to be in any way."""
-    return replace(reported, needs_next=any(failure.needs_next for failure in (reported, *others)))
 
 
 def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
@@ -200,7 +200,7 @@ def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: Inferenc
     except (CostFormulaError, MemoryError):  # which another way would not mend
         raise
     except Exception as error:  # whatever the model raises
-        return _Failure(error, calls, kind.needs_next(error))
+        return _Failure(error, calls)
 
 
 @contextmanager
