@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import sys
+import threading
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -16,9 +19,11 @@ from msgspec import Struct
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
+from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.records import LayerCall
 
 from ..compat.modules import hook_after_calls, read_parameters
@@ -26,7 +31,6 @@ from ..model.inventory import Inventory
 from ..model.keras_layers import list_reported_weights
 from ..untouched.temporary_settings import deepen_recursion
 from .records import tensor_infos
-from .unseen_work import ThreadCalls
 
 __all__ = ["EndedCall", "LayerListener", "LayerStack"]
 
@@ -60,6 +64,40 @@ class LayerListener:
 
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Learn that a module of the model ends; it still is the innermost layer."""
+
+
+class ThreadCalls:
+    """Counts the calls of a model's layers in other threads than that of a pass: their operators are not seen."""
+
+    def __init__(self) -> None:
+        #: How many calls there were of layers of each type, by what messages call that.
+        self.counts: Counter[str] = Counter()
+        self._older_threads: set[int | None] = set()
+        self._calls_by_older_threads = 0
+
+    def note_threads(self) -> None:
+        """Note the threads that there are before a pass."""
+        self._older_threads = {thread.ident for thread in threading.enumerate()}
+
+    def note_call(self, module: nn.Module) -> None:
+        """Note that this thread, which is not the thread of the pass, calls a layer of the model."""
+        self.counts[f"{type(module).__name__} in another thread"] += 1
+        if get_ident() in self._older_threads:
+            self._calls_by_older_threads += 1
+
+    def warn_of_older_threads(self) -> None:
+        """Warn of calls by threads that were there before a pass on shapes alone: they got what stands in for weights.
+
+        A thread that the model starts in the pass is no other user of the model, and no reason to warn.
+        """
+        if self._calls_by_older_threads:
+            warnings.warn(
+                f"another thread called the model, or layers of it, {self._calls_by_older_threads} times while it was "
+                "counted on shapes alone: these calls got tensors without values; do not use a model in one thread "
+                "while it is profiled in another, or profile a copy.deepcopy of it",
+                ModelChangedWarning,
+                stacklevel=find_stack_level(),
+            )
 
 
 class LayerStack(CallStack):

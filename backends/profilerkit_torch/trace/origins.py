@@ -9,13 +9,17 @@
 A constant that the model makes of its own numbers, ``torch.tensor([0.5])``, is no such work. Neither are numbers on
 which only the path of the model depends. Once numbers have left torch, a constant cannot be told from a result that was
 computed of these numbers.
+
+A CUDA graph that the model replays leaves no such trace: `count_missing_replays` has each replay reported.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -34,9 +38,8 @@ from ..untouched.write_guard import written_by
 from .exposed_memory import ExposedMemory, find_key
 from .live_bytes import LiveBytes
 from .operator_facts import LIFT, reads_numbers, tensors_among, tensors_in
-from .unseen_work import OtherThreads
 
-__all__ = ["EMPTY", "Origins"]
+__all__ = ["EMPTY", "Origins", "count_missing_replays"]
 
 #: Operators that make memory, and write nothing to it.
 EMPTY = frozenset(
@@ -258,3 +261,81 @@ def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
     """Return the tensors among results; for a wrapper the tensors inside it, which operators have made."""
     tensors = values_in(results, torch.is_tensor)
     return tuple(part for tensor in tensors for part in list_wrapped(tensor) or [tensor])
+
+
+# Other threads, and CUDA graphs ---------------------------------------------------------------------------------------
+
+
+class OtherThreads:
+    """What other threads do while a pass is followed."""
+
+    def __init__(self) -> None:
+        #: Whether a thread was started.
+        self.were_started = False
+        #: What the system had counted of each thread before; None where it does not count.
+        self._before: dict[int, str] | None = {}
+
+    @contextmanager
+    def follow(self) -> Iterator[None]:
+        """Note each thread that is started: the first thing that it runs is a profile function of ours."""
+        before = threading.getprofile()
+
+        def note(frame: Any, event: str, argument: Any) -> None:
+            self.were_started = True
+            sys.setprofile(before)
+
+        with restored(lambda: threading.setprofile(before), in_child=False):
+            threading.setprofile(note)
+            yield
+
+    def begin_counting(self) -> None:
+        """Note how long the threads that there are have run."""
+        self._before = _count_runs()
+
+    def have_run(self, *, if_unknown: bool) -> bool:
+        """Return whether a thread has run since; ``if_unknown`` where there are threads, and nothing is counted."""
+        before, now = self._before, _count_runs()
+        if before is None or now is None:
+            return if_unknown and threading.active_count() > 1
+        return any(counted != before.get(thread) for thread, counted in now.items())
+
+
+def _count_runs() -> dict[int, str] | None:
+    """Return how long, and how many times, each other thread has run, by its number; None where that is not known.
+
+    The thread that asks has run: where that is not counted, neither are the others. Threads that have ended are left
+    out.
+    """
+    counted = {}
+    current = threading.get_native_id()
+    for number in filter(None, {current, *(thread.native_id for thread in threading.enumerate())}):
+        with suppress(OSError):  # of one that has ended; of all where a system does not count
+            run, _, times = Path(f"/proc/self/task/{number}/schedstat").read_text(encoding="ascii").split()
+            counted[number] = f"{run} {times}"
+    return None if counted.pop(current, "0 0") == "0 0" else counted
+
+
+#: What messages call the replay of a CUDA graph.
+_REPLAY = "torch.cuda.CUDAGraph.replay"
+
+
+@contextmanager
+def count_missing_replays(recorder: Any) -> Iterator[None]:
+    """Count each replay of this thread as an operator that is not counted, and of unknown size.
+
+    Where tensors without values stand in for the model's, nothing is replayed: it would write to real memory.
+    """
+    graph: Any = torch.cuda.CUDAGraph
+    replay, thread = graph.replay, threading.get_ident()
+
+    def miss(self: Any) -> None:
+        if threading.get_ident() != thread:
+            replay(self)
+            return
+        recorder.miss_unsized(_REPLAY)
+        if not recorder.settings.stands_in:
+            replay(self)
+
+    with restored(lambda: setattr(graph, "replay", replay)):
+        graph.replay = miss
+        yield

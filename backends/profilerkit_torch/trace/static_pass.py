@@ -31,13 +31,13 @@ from .hidden_modes import find_namespaces, hide_modes
 from .inference_pass import InferencePass, below_autograd
 from .layers import LayerStack
 from .live_bytes import LiveBytes
+from .origins import count_missing_replays
 from .pass_errors import PassError, UnansweredError
 from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, has_unread, share_values
 from .questions import Questions, runs_other_code
 from .recorder import PassSettings, Recorder
 from .records import layer_records
 from .stand_ins import StandIns
-from .unseen_work import count_missing_replays
 
 __all__ = ["RecordedPass"]
 

@@ -183,7 +183,7 @@ def with_a_constant(model: Any, x: torch.Tensor) -> Any:
 def test_a_thread_that_sleeps_makes_no_count_partial(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notebooks and progress bars have threads; that one has run is what the system counts, where it does."""
     assert count_run(with_a_constant) == (PRODUCT, ())
-    monkeypatch.setattr("profilerkit_torch.trace.unseen_work._count_runs", lambda: None)
+    monkeypatch.setattr("profilerkit_torch.trace.origins._count_runs", lambda: None)
     assert count_run(with_a_constant) == (PRODUCT, (OUTSIDE,))
 
 
