@@ -33,14 +33,14 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_state(value: Any) -> bool:
-    """Return whether a value is the key to a state, which may hold the first one; it is no layer."""
-    return isinstance(value, eqx.nn.StateIndex)
+    """Return whether a value is a state, or the key to one, which may hold the first one; it is no layer."""
+    return isinstance(value, (eqx.nn.State, eqx.nn.StateIndex))
 
 
 def equinox_subject(model: Any) -> Subject:
     """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers.
 
-    The first states of layers, statistics for example, are buffers too if the user has left them in the module.
+    The states of layers, statistics for example, are buffers too where the user has them in the module.
     """
     arrays = ArrayTree(model)
     layers: dict[str, Any] = dict(list_layers(model, _list_children))
@@ -53,8 +53,8 @@ def equinox_subject(model: Any) -> Subject:
                 _mark_layers(copy, users_own, how)
             return how.call(copy, args, kwargs), ()
 
-    keys_of_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
-    states = {id(array) for array in jax.tree.leaves(keys_of_states)}
+    with_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
+    states = {id(array) for array in jax.tree.leaves(with_states)}
     leaves = [Leaf(path, value, is_float(value) and id(value) not in states) for path, value in arrays.arrays]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)

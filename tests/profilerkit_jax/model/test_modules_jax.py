@@ -563,8 +563,11 @@ def test_models_are_counted_in_inference_mode_and_stay_in_theirs() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Equinox, about the mode of a batch norm
-def test_a_state_with_which_a_layer_of_equinox_begins_is_no_parameter() -> None:
-    """Of the norm a mean, a variance and a counter; of the linear layer two vectors. All else is trained."""
+def test_a_state_of_layers_of_equinox_is_no_parameter() -> None:
+    """Of the norm a mean, a variance and a counter; of the linear layer two vectors. All else is trained.
+
+    A module may hold the states with which its layers begin, or the state that they have come to.
+    """
 
     class Network(eqx.Module):
         norm: eqx.nn.BatchNorm
@@ -578,11 +581,13 @@ def test_a_state_with_which_a_layer_of_equinox_begins_is_no_parameter() -> None:
         def __call__(self, x: Any, state: Any) -> Any:
             return self.linear(*self.norm(x, state))
 
-    made: Any = eqx.nn.make_with_state(Network)
-    for model, states in ((Network(), [1, WIDTH, WIDTH, WIDTH, HIDDEN]), (made()[0], [])):
+    make: Any = eqx.nn.make_with_state(Network)
+    without_state, state = make()
+    states = [1, WIDTH, WIDTH, WIDTH, HIDDEN]
+    for model, held in ((Network(), states), (without_state, []), (eqx.Partial(without_state, state=state), states)):
         trace = JaxBackend().trace(model, None)
         assert trace.total_params == 2 * WIDTH + WIDTH * HIDDEN + HIDDEN
-        assert sorted(weight.count for weight in trace.buffers) == states
+        assert sorted(weight.count for weight in trace.buffers) == held
 
 
 def test_evaluation_mode_ends_with_the_call() -> None:
