@@ -7,7 +7,7 @@ documents the structure of jaxprs (``eqns``, ``invars``, ``aval``), but not the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import NotOfferedError
@@ -28,6 +28,7 @@ __all__ = [
     "find_needed_part",
     "find_source",
     "find_versions",
+    "list_scopes",
     "make_function",
     "open_jaxpr",
     "parameters",
@@ -207,6 +208,16 @@ def scope_names(equation: Any) -> list[ScopeName] | None:
     if not kinds <= {"Scope", "Transform"}:
         return None
     return [ScopeName(str(element.name), type(element).__name__ == "Transform") for element in stack]
+
+
+def list_scopes(jaxpr: Any) -> Iterator[str]:
+    """Yield the names of the scopes of all equations of a jaxpr, and of the jaxprs inside it."""
+    for equation in open_jaxpr(jaxpr).eqns:
+        yield from (scope.name for scope in scope_names(equation) or ())
+        for value in equation.params.values():
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                if hasattr(open_jaxpr(part), "eqns"):
+                    yield from list_scopes(part)
 
 
 def add_scope(equation: Any, name: str) -> Any:

@@ -77,8 +77,8 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
     States, such as an optimizer's, are beside them.
     """
     name_of_function = _find_name(model.function) if _is_named(model.function) else ""
-    name = model.name or name_of_function or subjects[0].name
     main = [subject for subject in subjects if subject.kind != "state"]
+    name = model.name or name_of_function or (main or subjects)[0].name
     paths = {id(subject): f"module_{index}" for index, subject in enumerate(main) if len(main) > 1}
     parts = [
         _Part(module, subject, paths.get(id(subject), "")) for module, subject in zip(modules, subjects, strict=True)

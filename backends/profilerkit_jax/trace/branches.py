@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit.backend_kit import graph_branches
 
-from ..compat import parameters
+from ..compat import list_scopes, parameters
 from .frames import Context
 from .values import PendingChoice, Value, Work
 from .walk import Walk
@@ -27,6 +27,8 @@ def walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
     walk.hold(inputs)
     if index is not None:
         chosen = min(max(int(index), 0), len(branches) - 1)
+        for branch in (*branches[:chosen], *branches[chosen + 1 :]):
+            walk.frames.left_out.update(list_scopes(branch))
         return walk.enter(branches[chosen], inputs[1:], context)
     bodies = [walk.walk_apart(branch, inputs[1:], context) for branch in branches]
     dearest = max(bodies, key=lambda body: body.work.price)

@@ -52,7 +52,8 @@ def list_calls(
         executed: The equations that run, whose calls have the numbers of `number_calls`.
         inputs: The inputs of the model.
         outputs: Its outputs.
-        marked_calls: The calls that a mark has opened, in the order in which they began.
+        marked_calls: The calls that a mark has opened, in the order in which they began; not those in branches that do
+            not run.
         marked_by_scope: Those of them that have equations, by the numbers of `number_calls`.
     """
     turns = _count_turns(executed)
@@ -108,7 +109,7 @@ def _add_calls_without_equations(
     for marked in marked_calls:  # a call comes after the one around it
         if marked.path in with_equations:
             continue
-        for caller, times in places[marked.around]:
+        for caller, times in places.get(marked.around, ()):
             own_calls = calls.setdefault(marked.path, [])
             places[marked].append(_Place((marked.path, len(own_calls)), times))
             own_calls.append(LayerCall(marked.inputs, marked.outputs, caller, times))

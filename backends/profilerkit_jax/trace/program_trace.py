@@ -113,7 +113,10 @@ def _record_layers(
     count_whole_layers([*executed, *uncounted], subject, marks.classes, marked_by_scope, training)
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     outputs = walked.results[: program.outputs]
-    calls = list_calls(executed, walked.inputs, outputs, marks.calls.values(), marked_by_scope)
+    run = {marked_by_scope.get(scope) for equation in executed for scope in equation.chain}
+    left_out = {*marked_by_scope.values(), *map(marks.calls.get, walk.frames.left_out)} - run
+    marked_calls = [call for call in marks.calls.values() if call not in left_out]
+    calls = list_calls(executed, walked.inputs, outputs, marked_calls, marked_by_scope)
     is_keras = subject.kind == "keras"  # it saves variables alone
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)
     return tuple(layer_records(types, (*list_weights(subject.leaves, types), *constants), calls))

@@ -682,3 +682,29 @@ def test_a_module_of_nnx_with_several_names_is_one_layer() -> None:
     called = {row["path"]: (row["calls"], row["own_macs"]) for row in backend.trace(Shared(), ModelInputs(x)).table}
     assert called["alpha"] == (2, 2 * 2 * 36)
     assert called["more.1"] == (1, 2 * 12)
+
+
+class Choosing(nnx.Module):
+    """Calls one of two layers; the second one twice, and with it a layer that runs nothing."""
+
+    def __init__(self) -> None:
+        self.one, self.two = (nnx.Linear(WIDTH, WIDTH, rngs=nnx.Rngs(0)) for _ in range(2))
+        self.nothing = nnx.Dropout(0.5)
+
+    def __call__(self, x: Any) -> Any:
+        return jax.lax.cond(jnp.sum(x) > 0, self.one, lambda x: self.two(self.nothing(self.two(x))), x)
+
+
+@pytest.mark.parametrize(
+    ("x", "calls"),
+    [
+        (jnp.ones((BATCH, WIDTH)), (1, 0)),
+        (-jnp.ones((BATCH, WIDTH)), (0, 2)),
+        (jax.ShapeDtypeStruct((BATCH, WIDTH), "float32"), (0, 2)),
+    ],
+)
+def test_layers_in_branches_that_do_not_run_are_not_called(x: Any, calls: tuple[int, int]) -> None:
+    """The input decides, or the dearer branch is counted."""
+    trace = trace_module(Choosing(), ModelInputs(x))
+    assert (trace.layer("one").call_count, trace.layer("two").call_count) == calls
+    assert trace.macs == sum(calls) * BATCH * WIDTH * WIDTH
