@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ __all__ = [
     "Part",
     "join_units",
     "list_records",
+    "split_columns",
 ]
 
 
@@ -76,6 +77,20 @@ class Notes:
 def join_units(text: str) -> str:
     """Return a text with firm spaces between numbers and their units, so that no line is folded there."""
     return _BEFORE_UNIT.sub(FIRM_SPACE, text)
+
+
+def split_columns(number: int, fits: Callable[[Sequence[int]], bool]) -> list[list[int]]:
+    """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each.
+
+    >>> split_columns(4, lambda columns: len(columns) <= 2)
+    [[0, 1], [0, 2], [0, 3]]
+    """
+    tables = [[0]]
+    for column in range(1, number):
+        if len(tables[-1]) > 1 and not fits([*tables[-1], column]):
+            tables.append([0])
+        tables[-1].append(column)
+    return tables
 
 
 def list_records(report: Report, *kinds: type) -> list[StatusRecord]:

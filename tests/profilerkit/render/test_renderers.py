@@ -21,6 +21,7 @@ from profilerkit.builtin import profilerkit_renderers
 from profilerkit.foreign_text import visible
 from profilerkit.render import latex, render
 from profilerkit.render.grids import Grid
+from profilerkit.render.layer_time_grids import layer_time_grid
 from profilerkit.results.saving import parse
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable
@@ -222,6 +223,28 @@ def test_latex_compiles(kind: str, tmp_path: Path) -> None:
     drawn = render(result, "latex", details=True)
     compile_latex(drawn, tmp_path)
     assert (tmp_path / "page.pdf").stat().st_size > 1000
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+@pytest.mark.parametrize("rows", [3, 60])
+def test_latex_of_a_wide_table_fits_the_page(rows: int, tmp_path: Path) -> None:
+    """A table of layers with settings: 100 letters in eight columns, where a line of an article has some 70."""
+    titles = ("Layer", "Type", "Settings", "Output shape", "Calls", "Params", "MACs", "FLOPs")
+    cells = ("self_attn", "NonDynamicallyQuantizableLinear", "in 64, out 128", "[1, 8, 128]", "1", "100.4 k", "811 k")
+    grid = Grid("Layers", titles, ((*cells, "1.665 M"),) * rows, frozenset(range(4, 8)), depths=(3,) * rows)
+    assert "Overfull" not in compile_latex(latex.table(grid), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_latex_of_times_of_layers_fits_the_page(tmp_path: Path) -> None:
+    """Forward and backward, each with its noise, its share and the time of the layer itself: some 140 letters."""
+    paths = ("", "encoder", "encoder.attention", "encoder.attention.query_projection")
+    samples = (14.13e-6, 47.73e-6, 13.9e-6)
+    times = layer_time_table([LayerTime(path, "ScaledDotProductAttention", 3, samples, samples) for path in paths])
+    drawn = latex.table(layer_time_grid("Layer Times", times, 10))
+    assert "Overfull" not in compile_latex(drawn, tmp_path)
+    assert drawn.count("query\\_projection") == drawn.count("\\caption") == 2, "a second table for what has no room"
+    assert all(drawn.count(f"{title} & ") + drawn.count(f"{title} \\\\") == 1 for title in ("Forward", "Own backward"))
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
