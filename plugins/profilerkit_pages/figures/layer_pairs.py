@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from profilerkit.render.values import Column, write_row_value
@@ -57,7 +58,7 @@ def choose_column(comparison: Comparison, by: str | Sequence[str] | None) -> str
 
 
 def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> list[LayerPair]:
-    """Return the layers with the largest value in either model, the largest first.
+    """Return layers with the largest values in either model, the largest first.
 
     They are the layers at this depth of both trees; for None and negative depths, layers that are innermost in a model.
     """
@@ -70,7 +71,17 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
         is_drawn = _is_innermost(reference, other, by) if level is None else row["depth"] == level
         if is_drawn:
             pairs.append(LayerPair(_label_pair(row), _make_bar(reference, by), _make_bar(other, by)))
-    return sorted(pairs, key=lambda pair: -max(pair.reference.value or 0, pair.other.value or 0))[:top]
+    return _choose_largest(pairs, top)
+
+
+def _choose_largest(pairs: Sequence[LayerPair], top: int) -> list[LayerPair]:
+    """Return the largest pairs, the largest first: some by each model, as all layers of one may be far smaller."""
+    largest = sorted(pairs, key=lambda pair: -max(pair.reference.value or 0, pair.other.value or 0))
+    by_reference = sorted(largest, key=lambda pair: -(pair.reference.value or 0))
+    by_other = sorted(largest, key=lambda pair: -(pair.other.value or 0))
+    in_turn = map(id, chain.from_iterable(zip(largest, by_reference, by_other, strict=True)))
+    chosen = set(list(dict.fromkeys(in_turn))[:top])
+    return [pair for pair in largest if id(pair) in chosen]
 
 
 def _make_bar(layer: Mapping[str, Any], by: str) -> Bar:

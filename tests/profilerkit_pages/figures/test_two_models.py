@@ -63,10 +63,13 @@ def test_one_model_without_times_makes_macs_the_column() -> None:
     assert axis.get_xlabel() == "MACs (MACs)"
 
 
-def test_models_that_share_little_are_in_one_figure_too() -> None:
-    """One of nine layers is in both; the largest two of either model are of 500 MACs, and none of the reference."""
-    (axis,) = layer_bars(Comparison(PAIR.reference, (foreign(500),)), top=2).axes
-    assert bars(axis) == [[0, 0], [500, 500]]
+def test_models_that_share_little_are_in_one_figure_each_with_its_largest() -> None:
+    """One of nine layers is in both: of two rows one is of 500 or 5000 MACs, and one of 400, the reference's most."""
+    for macs, shown in ((500, 500), (5000, 5)):
+        (axis,) = layer_bars(Comparison(PAIR.reference, (foreign(macs),)), top=2).axes
+        assert bars(axis) == [pytest.approx([0, 400 * shown / macs]), [shown, 0]], "in MACs, then in kMACs"
+    (axis,) = layer_bars(Comparison(foreign(500), (PAIR.reference,)), top=2).axes
+    assert bars(axis) == [[500, 0], [0, 400]]
 
 
 def test_a_layer_of_another_name_has_both() -> None:
