@@ -75,9 +75,7 @@ _NEEDED = (
     "and needs {needed}: its times are those of a device with memory enough; give devices={needed} (--devices) for the "
     "bounds of so many"
 )
-_IN_FLOAT32 = (
-    "activations and cache count in float32; engines serve most models in 16 bits: dtype='bf16' (--dtype bf16)"
-)
+_IN_FLOAT32 = "{what} count in float32; engines serve most models in 16 bits: dtype='bf16' (--dtype bf16)"
 _NEVER = "nor on any number of them: its times are those of a device with memory enough"
 _NO_PEAK = (
     "no peak of {device} is known for {dtypes}, in which an engine may multiply these weights where the device can: "
@@ -115,7 +113,7 @@ def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Itera
     """Yield whether times are bounds or estimates, which batches do not fit, and which peaks are not known."""
     yield report.reason_without_estimates or _ESTIMATED
     if report.facts.dtype == "float32":
-        yield _IN_FLOAT32
+        yield _IN_FLOAT32.format(what="activations" if report.cost.cache_format else "activations and cache")
     for fit in report.fits:
         if fit.memory.fits is False:
             needed = _NEVER if fit.needed_devices is None else _NEEDED.format(needed=fit.needed_devices)

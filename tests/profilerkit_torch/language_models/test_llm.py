@@ -152,7 +152,12 @@ def test_a_model_that_does_not_fit_says_so() -> None:
 @pytest.mark.parametrize(("dtype", "is_noted"), [("fp32", True), ("bf16", False)])
 def test_activations_of_float32_are_noted(dtype: str, is_noted: bool) -> None:
     text = str(llm(tiny_config(), prompt=8, new=2, device=DEVICE, dtype=dtype))
-    assert ("engines serve most models in 16 bits" in " ".join(text.split())) == is_noted
+    assert ("- activations and cache count in float32; engines serve" in " ".join(text.split())) == is_noted
+
+
+def test_a_cache_of_fp8_is_not_said_to_count_in_float32() -> None:
+    text = " ".join(str(llm(tiny_config(), prompt=8, new=2, device=DEVICE, dtype="fp32", cache_dtype="fp8")).split())
+    assert "- activations count in float32; engines serve" in text
 
 
 def test_a_short_prompt_is_traced_with_more_tokens() -> None:
