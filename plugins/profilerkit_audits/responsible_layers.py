@@ -34,11 +34,12 @@ class _Move(NamedTuple):
 def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     """Return the layers in which a metric moved, the largest differences first, equal layers of a type in one text.
 
-    Layers that have only another name are left out. For the peak of memory it is the layer at the peak, in either
-    report.
+    Layers that have only another name are left out. For the peak of memory it is the layer at the peak, and if that
+    moved, the layers in both reports.
     """
     if metric == "memory_footprint":
-        return tuple(_find_peaks(before, after))
+        places = dict.fromkeys(filter(None, map(_find_peak, (before, after))))
+        return (f"peak in {', then in '.join(places)}",) if places else ()
     column = _COLUMNS.get(metric)
     if column is None or any(side.layers is None or column not in side.layers.columns for side in (before, after)):
         return ()
@@ -80,13 +81,10 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
     return +left
 
 
-def _find_peaks(before: Report, after: Report) -> Iterator[str]:
-    """Yield the place of the peak of memory, for each report that has the place."""
-    for name, report in (("before", before), ("after", after)):
-        memory, operators = report.memory, report.operators
-        if memory is None or operators is None or memory.peak_index is None:
-            continue
-        peak: Mapping[str, Any] = operators[memory.peak_index]
-        live = memory.live_bytes[memory.peak_index]
-        layer = peak["layer"] or "(model)"
-        yield f"{name}: peak after {peak['operator']} in {layer}, {live:,} B beside {memory.weight_bytes:,} B"
+def _find_peak(report: Report) -> str:
+    """Return the layer and the operator at the peak of memory; empty if they are not known."""
+    memory, operators = report.memory, report.operators
+    if memory is None or operators is None or memory.peak_index is None:
+        return ""
+    peak: Mapping[str, Any] = operators[memory.peak_index]
+    return f"{peak['layer'] or '(model)'} ({peak['operator']})"

@@ -88,3 +88,14 @@ def test_a_bound_is_better_or_worse_if_every_value_between_its_ends_is(
     content = Change(CaseName.of(rows[0]), "macs", old, new, verdict, (), (), *rows).to_dict()
     has_sign = [content["sign_before"] != "", content["sign_after"] != ""]
     assert has_sign == [low != high for low, high in (before, after)]
+
+
+def test_the_peak_of_memory_has_its_layer_and_where_it_moved() -> None:
+    """Alive after layers of 4 x 8 and 8 x 2: 12 and 14 numbers of four bytes; then 100 bytes after the first."""
+    before = profile(Sequential(dense(4, 8), dense(8, 2)), input_shape=(4,), metrics=["memory_footprint"])
+    assert before.memory is not None
+    assert before.memory.live_bytes == (48, 56)
+    after = replace(before, memory=replace(before.memory, live_bytes=(100, 56)))
+    assert find_layers(before, before, "memory_footprint") == ("peak in 1 (Dense)",)
+    assert find_layers(before, after, "memory_footprint") == ("peak in 1 (Dense), then in 0 (Dense)",)
+    assert find_layers(replace(before, memory=None), replace(before, operators=None), "memory_footprint") == ()
