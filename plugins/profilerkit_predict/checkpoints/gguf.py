@@ -70,7 +70,7 @@ def _read_part(path: Path) -> GgufFile:
         with path.open("rb") as file:
             return _Header(path, file).read()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 class _Header:

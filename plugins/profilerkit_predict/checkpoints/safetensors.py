@@ -40,7 +40,7 @@ def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
                 raise InputError(f"{path} is no safetensors file: its header would have {length:,} bytes of {size:,}")
             header = _parse(path, file.read(length))
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     tensors = tuple(_read_entry(path, name, entry) for name, entry in header.items() if name != "__metadata__")
     require_no_overlap(path, tensors, size - 8 - length)
     return tensors
@@ -70,7 +70,7 @@ def _list_files(folder: Path) -> list[str]:
     try:
         weight_map = _parse(path, path.read_bytes()).get("weight_map")
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     names = list(weight_map.values()) if isinstance(weight_map, dict) else []
     if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
         raise InputError(f"{path} has no weight_map of names of files beside it")
