@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -15,7 +15,7 @@ from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 from profilerkit.job import is_builder
-from profilerkit.models.python_loaders import is_in_file, parse_python
+from profilerkit.models.python_loaders import is_in_file
 
 from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 
@@ -73,17 +73,10 @@ def _find_file(build: Any) -> Path | None:
 
 
 def _list_imports(file: Path | None) -> set[str]:
-    """Return the names of the packages that a file imports, in functions too; none for a file that is no Python."""
+    """Return all words of the import statements of a file, in functions too; none without a file."""
     try:
-        tree = None if file is None else parse_python(file.read_bytes())
+        text = "" if file is None else file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
-    if tree is None:
-        return set()
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-    return {name.partition(".")[0] for name in names}
+    statements = re.findall(r"^\s*(?:import|from)\s.*", text, re.MULTILINE)
+    return set(re.findall(r"\w+", "\n".join(statements)))
