@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +53,21 @@ class Recording:
     notes: tuple[str, ...] = ()
 
 
-class _Kernel(NamedTuple):
-    """A kernel and its layer, see `RecordedKernel`: the runs of equal kernels are added up."""
-
-    name: str
-    layer: str | None
-    phase: str
-    around: str
-
-
 class KernelTimes:
-    """Adds up the seconds and the calls of kernels."""
+    """Adds up the runs of equal kernels of a layer."""
 
     def __init__(self) -> None:
-        self._seconds: defaultdict[_Kernel, float] = defaultdict(float)
-        self._calls: Counter[_Kernel] = Counter()
+        self._runs: defaultdict[tuple[str, str | None, str, str], list[float]] = defaultdict(list)
 
     def add(self, seconds: float, name: str, layer: str | None, phase: str = "forward", around: str = "") -> None:
         """Add one run of a kernel; see `RecordedKernel` for the arguments."""
-        kernel = _Kernel(name, layer, phase, around)
-        self._seconds[kernel] += seconds
-        self._calls[kernel] += 1
+        self._runs[name, layer, phase, around].append(seconds)
 
     def average(self, passes: int) -> tuple[RecordedKernel, ...]:
         """Return the kernels with their seconds and calls in one of so many passes."""
         return tuple(
-            RecordedKernel(
-                kernel.name, kernel.layer, seconds / passes, self._calls[kernel] / passes, kernel.phase, kernel.around
-            )
-            for kernel, seconds in self._seconds.items()
+            RecordedKernel(name, layer, sum(runs) / passes, len(runs) / passes, phase, around)
+            for (name, layer, phase, around), runs in self._runs.items()
         )
 
 
