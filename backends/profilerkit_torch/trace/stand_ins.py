@@ -153,8 +153,9 @@ class MetaStandIns(StandIns):
         if storage is None:
             storage = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=_META)
             self._storages[storage_key(tensor)] = weakref.ref(storage)
-        with torch.no_grad():
-            stand_in.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        placed = torch.empty(0, dtype=tensor.dtype, device=_META)
+        placed.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        stand_in.data = placed  # a write to the stand-in itself would count in its version
 
 
 class FakeStandIns(StandIns):

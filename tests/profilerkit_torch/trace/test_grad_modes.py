@@ -27,6 +27,7 @@ OF_A_RUN: dict[str, Question] = {
     "grad mode": lambda x, w: not torch.is_grad_enabled(),
     "a tensor of inference mode": lambda x, w: not (x + 1).is_inference(),
     "the same by a function": lambda x, w: not torch.is_inference(x * w),
+    "the version of an input": lambda x, w: x._version == 0,
     "versions": lambda x, w: (x + 1).add_(1)._version == 1,
     "a view": lambda x, w: x[:2]._is_view(),
     "a view that a transform makes": lambda x, w: torch.func.hessian(lambda t: t.square().sum())(x)._is_view(),
