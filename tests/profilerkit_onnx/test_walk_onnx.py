@@ -525,18 +525,19 @@ def test_weights_that_are_dequantized_are_constants() -> None:
     assert [(weight.count, weight.bytes, weight.dtype) for weight in trace.parameters] == [(15, 15, "int8")]
 
 
-@pytest.mark.parametrize("is_read", [True, False])
-def test_what_is_made_of_constants_and_kept_is_said(is_read: bool) -> None:
+@pytest.mark.parametrize(("need", "is_said"), [("read", True), ("returned", True), ("none", False)])
+def test_what_is_made_of_constants_and_kept_is_said(need: str, is_said: bool) -> None:
     """A matrix of 512 x 1024 floats of four bytes is made of two sizes: 2 MiB, which the file does not have."""
+    is_read = need == "read"
     nodes = [
         helper.make_node("ConstantOfShape", ["sizes"], ["m"]),
         helper.make_node("MatMul", ["x", "m"], ["y"]) if is_read else helper.make_node("Relu", ["x"], ["y"]),
     ]
-    x = np.ones((2, 512), F)
-    trace = trace_graph(make_model(nodes, {"x": x}, {"sizes": np.array([512, 1024])}), x=x)
+    x, outputs = np.ones((2, 512), F), ["y", "m"] if need == "returned" else ["y"]
+    trace = trace_graph(make_model(nodes, {"x": x}, {"sizes": np.array([512, 1024])}, outputs), x=x)
     assert trace.memory.weight_bytes == 16
     note = "Memory Footprint: what operators make of constants may take 2 MiB more: a runtime keeps it"
-    assert (note in trace.notes) is is_read
+    assert (note in trace.notes) is is_said
 
 
 def test_nodes_are_weights_where_the_file_has_its_weights_in_nodes() -> None:

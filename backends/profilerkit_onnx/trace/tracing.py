@@ -65,7 +65,7 @@ def _trace_call(
             scopes,
             weights,
             _FORMAT,
-            notes=[*describe_constants(walk.constants), *_write_notes(walk)],
+            notes=[*describe_constants(walk.constants), *_write_notes(walk, walked)],
             names=name_nodes(model.graph),
             settings=read_settings(model.graph.node, scopes.paths),
         )
@@ -79,12 +79,13 @@ def _trace_call(
         return ModelTrace(layer_records(scopes.types, weights, calls), failure=failure)
 
 
-def _write_notes(walk: Walk) -> Iterator[str]:
+def _write_notes(walk: Walk, walked: WalkedGraph) -> Iterator[str]:
     """Yield notes on inputs that decide what runs, and on the memory of constants that are computed before it does."""
     if walk.follows_inputs:
         yield FOLLOWED
-    read = {value.number for op in walk.work.operators for value in op.inputs}
-    made_bytes = sum(size for number, size in walk.made_constants.items() if number in read)
+    needed = {value.number for op in walk.work.operators for value in op.inputs}
+    needed |= {value.number for value in walked.outputs}
+    made_bytes = sum(size for number, size in walk.made_constants.items() if number in needed)
     if made_bytes:
         size = scale_value(made_bytes, "B", Scale.IEC)
         yield f"Memory Footprint: what operators make of constants may take {size} more: a runtime keeps it"
