@@ -28,7 +28,10 @@ _FROZEN = "_frozen_param"
 #: Names of constants that the exporter has computed, maybe from a parameter.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
 #: Names of results of operators of torch that only move the elements of a parameter or a buffer.
-_MOVED = re.compile(r"(clone|expand|flatten|permute|reshape|select|slice|squeeze|t|transpose|unsqueeze|view)(_\d+)?")
+_MOVED = re.compile(
+    r"(_to_copy|_unsafe_view|alias|cat|clone|detach|expand|flatten|flip|getitem|permute|reshape|roll|select|slice|squeeze"
+    r"|t|transpose|unsqueeze|view)(_\d+)?"
+)
 
 
 class ExportedModule:
@@ -40,10 +43,11 @@ class ExportedModule:
         #: By the name of each tensor of the module, whether it is a parameter, and no buffer.
         self._are_parameters = {name: role == _PARAMETER for _, role, name in tensors}
         names = {constant.name for constant in constants}
-        missing = {argument for argument, role, name in tensors if role == _PARAMETER and name not in names}
-        #: Whether a parameter has another name in the file: an operator of torch that moves elements, and has no node
-        #: in the graph, has given it one.
-        self._has_moved_parameter = not missing <= _list_parameters_of_nodes(model)
+        missing = {argument: name for argument, role, name in tensors if role == _PARAMETER and name not in names}
+        read = _list_parameters_of_nodes(model) if missing else ()
+        #: The parameters that are not in the file by their names, and that no node reads. An operator of torch that has
+        #: no node in the graph has moved their elements or computed with them, unless the module does not use them.
+        self.lost = [name for argument, name in missing.items() if argument not in read]
 
     def is_parameter(self, constant: Constant) -> bool | None:
         """Return whether a floating-point constant is a parameter of the module; None if the exporter does not tell."""
@@ -57,7 +61,7 @@ class ExportedModule:
             return False
         if _COMPUTED.fullmatch(name):
             return True
-        if self._has_moved_parameter and _MOVED.fullmatch(name):
+        if self.lost and _MOVED.fullmatch(name):
             return False
         return bool(self._are_parameters) and name.isidentifier()  # the name of an operator: "sin", "zeros_1"
 

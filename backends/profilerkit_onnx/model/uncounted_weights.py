@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from onnx import ModelProto
 
@@ -10,6 +10,7 @@ from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
 
 from .constants import Constant, Use
+from .exported_module import ExportedModule
 from .nodes import list_nodes
 from .types import STANDARD
 from .weights import NARROW, find_places
@@ -36,22 +37,28 @@ _LEARNED = (
 _BY_TORCH = "pytorch"
 
 
-def describe_uncounted(model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]) -> str:
+def describe_uncounted(
+    model: ModelProto, module: ExportedModule, constants: Sequence[Constant], weights: Sequence[PlacedWeight]
+) -> str:
     """Return in words which weights are not counted; empty if all are.
 
     Linear models, trees and scalers have their weights in attributes, which are no tensors. Matrices of integers may
     hold an unknown number of packed weights, if an unknown operator reads them or if they are split into bits. And
-    ``Constant`` nodes may hold weights beside those in initializers, if a tool has moved these.
+    ``Constant`` nodes may hold weights beside those in initializers, if a tool has moved these. Torch's exporter may
+    have computed constants of a parameter, which the file then does not have.
     """
+    parameters = {weight.record.identity for weight in weights if weight.is_parameter}
     parts = []
     for operators, where in (
         (_list_learned(model), "in attributes"),
         (_list_unpacking(constants), "in integers"),
-        (_list_readers_of_nodes(model, constants, weights), "in nodes"),
+        (_list_readers_of_nodes(model, constants, parameters), "in nodes"),
     ):
         names = sorted(set(operators))
         if names:
             parts.append(f"the weights that {', '.join(names)} has {where}")
+    if any(_is_row(constant) and module.has_computed(constant) for constant in _list_others(constants, parameters)):
+        parts += [f"the parameter {name}, of which the exporter may have made constants" for name in module.lost]
     return " and ".join(parts)
 
 
@@ -81,13 +88,22 @@ def _may_unpack(use: Use, dtype: str) -> bool:
 
 
 def _list_readers_of_nodes(
-    model: ModelProto, constants: Sequence[Constant], weights: Sequence[PlacedWeight]
+    model: ModelProto, constants: Sequence[Constant], parameters: Container[object]
 ) -> Iterator[str]:
     """Yield the operators that read floats of ``Constant`` nodes as weights, though the file has weights elsewhere."""
-    parameters = {weight.record.identity for weight in weights if weight.is_parameter}
-    if model.producer_name == _BY_TORCH or all(constants[identity].is_node for identity in parameters):
+    if model.producer_name == _BY_TORCH or all(
+        constant.is_node for identity, constant in enumerate(constants) if identity in parameters
+    ):
         return
-    for identity, constant in enumerate(constants):
-        is_row = constant.shape.numel > 1 and is_float(constant.dtype)
-        if constant.is_node and is_row and identity not in parameters:
+    for constant in _list_others(constants, parameters):
+        if constant.is_node and _is_row(constant):
             yield from (use.node.op_type for use in constant.uses if use.input not in find_places(use).kept)
+
+
+def _list_others(constants: Sequence[Constant], parameters: Container[object]) -> Iterator[Constant]:
+    """Yield the constants that are no parameters; ``parameters`` are the places of the others among the constants."""
+    return (constant for identity, constant in enumerate(constants) if identity not in parameters)
+
+
+def _is_row(constant: Constant) -> bool:
+    return constant.shape.numel > 1 and is_float(constant.dtype)

@@ -13,8 +13,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from onnx import ModelProto
-
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
@@ -109,14 +107,14 @@ def find_places(use: Use) -> _Places:
     return _PLACES.get(use.node.op_type, _Places())
 
 
-def list_weights(model: ModelProto, constants: Sequence[Constant]) -> list[PlacedWeight]:
+def list_weights(module: ExportedModule, constants: Sequence[Constant]) -> list[PlacedWeight]:
     """Return the parameters and buffers among a model's constants: a weight belongs to the layer whose nodes use it.
 
     A weight that several layers use belongs to each of them, with one identity: its place among the constants. Unused
     weights belong to the model. Packed weights have several numbers in an element: their record has no shape.
     """
     weights = []
-    nodes_are_weights, module = _has_weights_in_nodes(constants), ExportedModule(model, constants)
+    nodes_are_weights = _has_weights_in_nodes(constants)
     for identity, constant in enumerate(constants):
         is_parameter = _is_parameter(constant, module, nodes_are_weights)
         if constant.shape.numel <= 1 and not is_parameter:

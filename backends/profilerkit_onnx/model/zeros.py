@@ -8,6 +8,7 @@ from typing import Any
 from onnx import ModelProto, TensorProto
 
 from .constants import list_constants
+from .exported_module import ExportedModule
 from .weights import list_weights
 
 __all__ = ["count_nonzero", "zero_weights"]
@@ -21,7 +22,7 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
     constants = list_constants(model, [""] * len(model.graph.node))  # in which layer does not matter
     parameters = {
         int(weight.record.identity): weight.record.dtype
-        for weight in list_weights(model, constants)
+        for weight in list_weights(ExportedModule(model, constants), constants)
         if weight.is_parameter
     }
     zeros = total = 0

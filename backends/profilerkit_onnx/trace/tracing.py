@@ -22,6 +22,7 @@ from profilerkit.trace.records import LayerCall
 
 from ..model.constants import list_constants
 from ..model.declared_inputs import list_declared, name_sizes
+from ..model.exported_module import ExportedModule
 from ..model.nodes import list_nodes, name_nodes, read_settings
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
@@ -47,12 +48,13 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     """
     scopes = find_scopes(model)
     constants = list_constants(model, scopes.paths)
-    weights = list_weights(model, constants)
+    module = ExportedModule(model, constants)
+    weights = list_weights(module, constants)
     if inputs is None:
         trace = ModelTrace(layer_records(scopes.types, weights))
     else:
         trace = _trace_call(model, inputs, scopes, weights, make_walk(HANDLERS, scopes.paths))
-    return replace(trace, unmade_weights=describe_uncounted(model, constants, weights))
+    return replace(trace, unmade_weights=describe_uncounted(model, module, constants, weights))
 
 
 def _trace_call(

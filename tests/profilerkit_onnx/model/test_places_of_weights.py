@@ -401,14 +401,18 @@ SIGNATURE = "\n# inputs\np_g: PARAMETER target='g'\nb_table: BUFFER target='tabl
 @pytest.mark.parametrize("op", ["Add", "Mul"])
 @pytest.mark.parametrize(
     ("name", "params"),
-    [("g", 3), ("table", 0), ("zeros_1", 0), ("linear", 0), ("unsqueeze", 3), ("val_7", 0)],
+    [("g", 3), ("table", 0), ("zeros_1", 0), ("linear", 0), ("unsqueeze", 3), ("alias", 3), ("cat_2", 3), ("val_7", 0)],
 )
 def test_what_the_exporter_says_of_tensors_tells_parameters(name: str, params: int, op: str) -> None:
     """Its names for the results of operators tell what it has computed, and what is a parameter of another shape."""
     model = make_model([helper.make_node(op, ["x", name], ["y"])], {"x": X}, {name: np.full(3, 2, F)})
     assert count(model, x=X) == (0 if name == "val_7" else 3, 12), "by its dtype alone, unless the name tells"
     model.metadata_props.add(key="pkg.torch.export.ExportedProgram.graph_signature", value=SIGNATURE)
-    assert count(model, x=X) == (params, 12)
+    trace = BACKEND.trace(model, None)
+    assert (trace.total_params, trace.size_bytes) == (params, 12)
+    is_computed = name in ("zeros_1", "linear", "val_7")
+    said = "the parameter g, of which the exporter may have made constants"
+    assert trace.unmade_weights == (said if is_computed else "")
 
 
 @pytest.mark.parametrize(
