@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
 
 from onnx import ModelProto
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
+from profilerkit.trace.layer_paths import walk_outwards
 
 from .constants import Constant, Use
 from .exported_module import ExportedModule
@@ -57,8 +59,10 @@ def describe_uncounted(
         names = sorted(set(operators))
         if names:
             parts.append(f"the weights that {', '.join(names)} has {where}")
-    if any(_is_row(constant) and module.has_computed(constant) for constant in _list_others(constants, parameters)):
-        parts += [f"the parameter {name}, of which the exporter may have made constants" for name in module.lost]
+    lost = _list_lost(module, _list_others(constants, parameters))
+    if lost:
+        others = f" and {len(lost) - 1} others" if len(lost) > 1 else ""
+        parts.append(f"the parameter {lost[0]}{others}, of which the exporter may have made constants")
     return " and ".join(parts)
 
 
@@ -98,6 +102,19 @@ def _list_readers_of_nodes(
     for constant in _list_others(constants, parameters):
         if constant.is_node and _is_row(constant):
             yield from (use.node.op_type for use in constant.uses if use.input not in find_places(use).kept)
+
+
+def _list_lost(module: ExportedModule, others: Iterable[Constant]) -> list[str]:
+    """Return the parameters that are not in the file, and near to which computed constants are used.
+
+    A computed constant is used in the layer of the parameter, or near to it in the same block: a layer adds a table
+    that it has looked up in another one, and a norm reads the sum. A parameter of which none is near may be unused, or
+    be in the file by the name of a parameter that it is tied to.
+    """
+    computed = [constant for constant in others if _is_row(constant) and module.has_computed(constant)]
+    paths = {use.path for constant in computed for use in constant.uses}
+    near = paths | {path.rpartition(".")[0] for path in paths if "." in path}
+    return [name for name in module.lost if not near.isdisjoint(islice(walk_outwards(name.rpartition(".")[0]), 3))]
 
 
 def _list_others(constants: Sequence[Constant], parameters: Container[object]) -> Iterator[Constant]:

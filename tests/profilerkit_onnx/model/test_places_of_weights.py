@@ -416,6 +416,24 @@ def test_what_the_exporter_says_of_tensors_tells_parameters(name: str, params: i
 
 
 @pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ("block.mix", "the parameter block.mix, of which the exporter may have made constants"),
+        ("block.a\nblock.inner.b", "the parameter block.a and 1 others, of which the exporter may have made constants"),
+        ("other.inner.mix", ""),
+    ],
+)
+def test_a_parameter_that_is_not_near_to_what_was_computed_may_be_unused_or_tied(lost: str, said: str) -> None:
+    """``block`` multiplies with "exp", which the exporter has computed."""
+    node = helper.make_node("Mul", ["x", "exp"], ["y"])
+    node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'block', 'mul']")
+    model = make_model([node], {"x": X}, {"exp": np.full(3, 2, F)})
+    signature = "\n".join(f"p_{name.replace('.', '_')}: PARAMETER target='{name}'" for name in lost.split())
+    model.graph.metadata_props.add(key="pkg.torch.export.ExportedProgram.graph_signature", value=signature)
+    assert BACKEND.trace(model, None).unmade_weights == said
+
+
+@pytest.mark.parametrize(
     ("told", "read", "params"),
     [
         ("b_grid: BUFFER target='grid'", "%x, %view", 0),
