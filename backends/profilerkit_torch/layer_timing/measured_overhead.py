@@ -40,14 +40,8 @@ def measure_overhead(clock: HostClock | EventClock) -> Overhead | None:
         return None
     calls = [_measure_calls(clock) for _ in range(_CALIBRATIONS)]
     hooks = [_measure_hooks(clock) for _ in range(_CALIBRATIONS)]
-    return Overhead(median(call.inside for call in calls), median(call.outside for call in calls), median(hooks))
-
-
-class CallOverhead(NamedTuple):
-    """Seconds that noting a call adds to the call itself, and to the call around it."""
-
-    inside: float
-    outside: float
+    inside, outside = map(median, zip(*calls, strict=True))
+    return Overhead(inside, outside, median(hooks))
 
 
 class _Empty(nn.Module):
@@ -63,12 +57,15 @@ class _Round(NamedTuple):
     within: float  #: between the two moments of a stand-in
 
 
-def _measure_calls(clock: HostClock) -> CallOverhead:
-    """Return the overhead of a call: the least seconds of noted calls minus the least of calls that are not noted."""
+def _measure_calls(clock: HostClock) -> tuple[float, float]:
+    """Return the seconds that noting a call adds to the call itself, and to the call around it.
+
+    They are the least seconds of noted calls minus the least of calls that are not noted.
+    """
     rounds = [_measure_round(clock) for _ in range(_ROUNDS)]
     least = _Round(*map(min, zip(*rounds, strict=True)))
     inside = max(0.0, least.within - least.bare)
-    return CallOverhead(inside, max(0.0, least.noted - least.plain - inside))
+    return inside, max(0.0, least.noted - least.plain - inside)
 
 
 def _measure_round(clock: HostClock) -> _Round:

@@ -22,26 +22,11 @@ from ..compat.modules import read_parameters
 from ..model.modules import list_layers
 from .gradient_bucket import require_one_dtype
 
-__all__ = ["RULES", "Gathering", "Plan", "Rules", "Weight", "follow_layers", "make_plan"]
+__all__ = ["Gathering", "Plan", "Weight", "follow_layers", "make_plan"]
 
 
-class Rules(NamedTuple):
-    """DeepSpeed's settings, in elements of weights, with their defaults.
-
-    Attributes:
-        persistent: ``stage3_param_persistence_threshold``: weights of so many or fewer stay whole.
-        ahead: ``stage3_prefetch_bucket_size``: so many are gathered ahead.
-        live: ``stage3_max_live_parameters``: nothing is gathered ahead if more are whole.
-        reuse: ``stage3_max_reuse_distance``: weights that are needed again before so many others are not freed.
-    """
-
-    persistent: int = 100_000
-    ahead: int = 50_000_000
-    live: int = 1_000_000_000
-    reuse: int = 1_000_000_000
-
-
-RULES = Rules()
+#: ``stage3_param_persistence_threshold``: weights of so many elements or fewer stay whole.
+_SMALL = 100_000
 
 
 class Weight:
@@ -61,7 +46,7 @@ class Weight:
         self.elements = parameter.numel()
         with torch.no_grad():
             self.partition = parameter.new_empty(-(-self.elements // ranks))
-        self.is_small: bool = self.elements <= RULES.persistent
+        self.is_small: bool = self.elements <= _SMALL
         self.is_whole = False
         #: The all-gather that is under way.
         self.coming: Gathering | None = None
@@ -99,14 +84,12 @@ class Plan:
         by_parameter: The weights, by the ``id`` of their parameters.
         by_module: The weights that each layer has itself; only layers with weights.
         order: The layers in the order in which they begin in a pass, forward and backward.
-        rules: The settings.
     """
 
     dtype: torch.dtype
     by_parameter: Mapping[int, Weight]
     by_module: Mapping[nn.Module, Sequence[Weight]]
     order: Sequence[nn.Module]
-    rules: Rules
 
     @property
     def trainable(self) -> Sequence[Weight]:
@@ -130,7 +113,7 @@ def make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> Pla
     order: list[nn.Module] = []
     with follow_layers(by_module, order.append, lambda module: None):
         rehearse()
-    return Plan(dtype, by_parameter, by_module, order, RULES)
+    return Plan(dtype, by_parameter, by_module, order)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_no_time_becomes_zero_and_the_report_says_so(monkeypatch: pytest.MonkeyP
 
 def test_one_disturbed_calibration_of_three_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, hooks = [(1e-7, 2e-7), (3e-4, 3e-4), (2e-7, 1e-7)], iter([3e-4, 1e-6, 0.0])
-    calls = iter([measured_overhead.CallOverhead(*pair) for pair in pairs])
+    calls = iter(pairs)
     monkeypatch.setattr(measured_overhead, "_measure_calls", lambda clock: next(calls))
     monkeypatch.setattr(measured_overhead, "_measure_hooks", lambda clock: next(hooks))
     assert measured_overhead.measure_overhead(HostClock()) == Overhead(2e-7, 2e-7, 1e-6)
