@@ -19,15 +19,15 @@ from torch import nn
 from .recorder import RankRecorder
 from .weight_plan import Gathering, Plan, Weight
 
-__all__ = ["Gathers"]
+__all__ = ["AHEAD", "LIVE", "REUSE", "Gathers"]
 
 # DeepSpeed's settings, in elements of weights, with their defaults.
 #: ``stage3_prefetch_bucket_size``: so many are gathered ahead.
-_AHEAD = 50_000_000
+AHEAD = 50_000_000
 #: ``stage3_max_live_parameters``: nothing is gathered ahead if more are whole.
-_LIVE = 1_000_000_000
+LIVE = 1_000_000_000
 #: ``stage3_max_reuse_distance``: weights that are needed again before so many others are not freed.
-_REUSE = 1_000_000_000
+REUSE = 1_000_000_000
 
 
 class _Need(NamedTuple):
@@ -110,7 +110,7 @@ class Gathers:
         needed: set[Weight] = set()
         elements = 0
         for module in self._plan.order[self._step :]:
-            if elements >= _REUSE:
+            if elements >= REUSE:
                 break
             needed.update(self._plan.by_module[module])
             elements += sum(weight.elements for weight in self._plan.by_module[module])
@@ -126,7 +126,7 @@ class Gathers:
         while self._queue and len(taken) < len(needed):
             taken.add(self._queue.take())
         ahead: dict[Weight, None] = {}  # in the order of the queue, each once
-        most = min(_LIVE - self._live, _AHEAD)
+        most = min(LIVE - self._live, AHEAD)
         while self._queue and sum(weight.elements for weight in ahead) < most:
             weight = self._queue.take()
             if weight.is_away:
