@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from profilerkit import InputError, ModelInputs
@@ -18,7 +18,7 @@ from profilerkit.trace.observed_runs import ObservedRun
 from ..trace.operator_records import BOOKKEEPING
 from ..trace.program_trace import count_program_macs
 from .node_owners import NodePlace
-from .profiler_session import PassTimes
+from .profiler_session import NodeTime, PassTimes
 from .session_passes import TimedPasses, time_model
 
 __all__ = ["measure_operator_times"]
@@ -90,34 +90,19 @@ class _PhaseTimes(NamedTuple):
     layers: frozenset[str]
 
 
-class _Operator(NamedTuple):
-    """An operator in a layer, by its type and the layer's path."""
+class _NodeRun(NamedTuple):
+    """A node that ran in a pass: the number of the pass, its time in it, and the node's place."""
 
-    type: str
-    layer: str
-
-
-@dataclass
-class _Kernel:
-    """The times of one kind of kernel for an operator: its seconds in each pass, its calls in the last pass."""
-
-    seconds: list[float]
-    calls: int = 0
-
-
-@dataclass
-class _Entry:
-    """The sums of an operator: its kernels by name, and its calls in the last pass."""
-
-    kernels: dict[str, _Kernel] = field(default_factory=dict)
-    called: list[CalledOperator] = field(default_factory=list)
+    number: int
+    time: NodeTime
+    node_place: NodePlace
 
 
 def _sum_by_operator(timed: TimedPasses, phase: str) -> _PhaseTimes:
     """Return the times of a phase; the passes of a program may have operators of both."""
     nodes = {node for node, node_place in timed.places.items() if node_place.backward == (phase == "backward")}
     return _PhaseTimes(
-        operators=tuple(_list_times(_sum_kernels(timed, nodes), phase)),
+        operators=tuple(_list_times(timed, nodes, phase)),
         whole=tuple(_count_without_others(times, nodes) for times in timed.passes),
         layers=frozenset(timed.places[node].owner.path for node in timed.passes[-1].nodes.keys() & nodes),
     )
@@ -128,36 +113,37 @@ def _count_without_others(times: PassTimes, nodes: AbstractSet[str]) -> float:
     return times.wall_seconds - sum(time.share_seconds for node, time in times.nodes.items() if node not in nodes)
 
 
-def _sum_kernels(timed: TimedPasses, nodes: AbstractSet[str]) -> dict[_Operator, _Entry]:
-    """Return the sums of the operators that these nodes run."""
-    entries: dict[_Operator, _Entry] = {}
-    last = len(timed.passes) - 1
-    for index, times in enumerate(timed.passes):
+def _list_times(timed: TimedPasses, nodes: AbstractSet[str], phase: str) -> Iterator[OperatorTime]:
+    """Yield the times of each operator in each layer that these nodes run; calls are those of the last pass."""
+    runs_by_operator: defaultdict[tuple[str, str], list[_NodeRun]] = defaultdict(list)
+    for number, times in enumerate(timed.passes):
         for node, time in times.nodes.items():
-            if node not in nodes:
-                continue
-            node_place = timed.places[node]
-            entry = entries.setdefault(_Operator(node_place.type, node_place.owner.path), _Entry())
-            kernel = entry.kernels.setdefault(time.op_type, _Kernel([0.0] * len(timed.passes)))
-            kernel.seconds[index] += time.share_seconds
-            if index == last:
-                kernel.calls += time.calls
-                entry.called.append(_describe_called(node_place, time.op_type))
-    return entries
-
-
-def _list_times(entries: dict[_Operator, _Entry], phase: str) -> Iterator[OperatorTime]:
-    for operator, entry in entries.items():
-        kernels = [KernelTime(name, kernel.calls, tuple(kernel.seconds)) for name, kernel in entry.kernels.items()]
+            if node in nodes:
+                node_place = timed.places[node]
+                runs_by_operator[node_place.type, node_place.owner.path].append(_NodeRun(number, time, node_place))
+    passes = len(timed.passes)
+    for (operator, layer), runs in runs_by_operator.items():
+        names = dict.fromkeys(run.time.op_type for run in runs)
+        kernels = tuple(_sum_kernel(name, [run for run in runs if run.time.op_type == name], passes) for name in names)
+        last = [run for run in runs if run.number == passes - 1]
         yield OperatorTime(
-            operator=operator.type,
-            layer=operator.layer,
+            operator=operator,
+            layer=layer,
             phase=phase,
             calls=sum(kernel.calls for kernel in kernels),
             seconds=tuple(map(sum, zip(*(kernel.seconds for kernel in kernels), strict=True))),
-            kernels=tuple(kernels),
-            called=tuple(OrderedCall(0, called) for called in entry.called),
+            kernels=kernels,
+            called=tuple(OrderedCall(0, _describe_called(run.node_place, run.time.op_type)) for run in last),
         )
+
+
+def _sum_kernel(name: str, runs: Sequence[_NodeRun], passes: int) -> KernelTime:
+    """Return the times of one kind of kernel."""
+    seconds = [0.0] * passes
+    for run in runs:
+        seconds[run.number] += run.time.share_seconds
+    calls = sum(run.time.calls for run in runs if run.number == passes - 1)
+    return KernelTime(name, calls, tuple(seconds))
 
 
 def _describe_called(node_place: NodePlace, kernel: str) -> CalledOperator:

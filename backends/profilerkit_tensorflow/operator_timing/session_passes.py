@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -74,20 +74,6 @@ class TimedModel(NamedTuple):
     no_gradients: str = ""
 
 
-class _Sessions(NamedTuple):
-    """How passes are timed.
-
-    Attributes:
-        passes: Their number.
-        synchronized: Whether a pass is over only when the device is done, as on a GPU.
-        export: The file for the profile of the last session.
-    """
-
-    passes: int
-    synchronized: bool
-    export: str | os.PathLike[str] | None
-
-
 def time_model(
     model: Any,
     inputs: ModelInputs,
@@ -108,7 +94,6 @@ def time_model(
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     target = resolve_device(model, device)
-    sessions = _Sessions(passes, not target.startswith("/CPU"), export)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
@@ -119,30 +104,39 @@ def time_model(
             else:
                 with preserve(model):  # the trace of a training step would find tensors of this graph in caches
                     program = trace_program(model, fed)
-            timed = TimedModel(program, _time_passes(program, fed, sessions))
-        return _add_gradients(timed, model, fed, sessions) if backward else timed
+            is_synchronized = not target.startswith("/CPU")
+            time_program = partial(_time_passes, inputs=fed, passes=passes, synchronized=is_synchronized, export=export)
+            timed = TimedModel(program, time_program(program))
+        return _add_gradients(timed, model, fed, time_program) if backward else timed
 
 
-def _add_gradients(timed: TimedModel, model: Any, fed: ModelInputs, sessions: _Sessions) -> TimedModel:
+def _add_gradients(
+    timed: TimedModel, model: Any, fed: ModelInputs, time_program: Callable[[Program], TimedPasses]
+) -> TimedModel:
     """Return the passes of a model with those of training steps, or with the reason why there are none."""
     if not any(tensor.dtype.is_floating or tensor.dtype.is_complex for tensor in timed.program.graph.outputs):
         reason = "it has no backward pass: none of its outputs is of a floating-point type"
         return timed._replace(no_gradients=reason)
     try:
         with explain_failures(lambda error: ModelFailedError(error_summary(error))):
-            gradients = _time_passes(trace_program(model, fed, training=True), fed, sessions)
+            gradients = time_program(trace_program(model, fed, training=True))
     except ModelFailedError as error:
         return timed._replace(no_gradients=explain_missing_step(error.__cause__ or error))
     return timed._replace(gradients=gradients)
 
 
-def _time_passes(program: Program, inputs: ModelInputs, sessions: _Sessions) -> TimedPasses:
-    """Run a program in as many profiler sessions as its passes need."""
+def _time_passes(
+    program: Program, inputs: ModelInputs, passes: int, synchronized: bool, export: str | os.PathLike[str] | None
+) -> TimedPasses:
+    """Run a program in as many profiler sessions as its passes need; the file ``export`` gets the last profile.
+
+    A ``synchronized`` pass is over only when the device is done, as on a GPU.
+    """
     owners = NodeOwners(program)
-    call = _make_fresh_call(program, inputs, sessions.synchronized)
+    call = _make_fresh_call(program, inputs, synchronized)
     timed: list[PassTimes] = []
-    while len(timed) < sessions.passes:
-        timed += op_seconds(call, min(MAX_PASSES, sessions.passes - len(timed)), export=sessions.export)
+    while len(timed) < passes:
+        timed += op_seconds(call, min(MAX_PASSES, passes - len(timed)), export=export)
     places: dict[str, NodePlace] = {}
     for times in timed:
         places.update(owners.locate(times))
@@ -154,7 +148,7 @@ def _make_fresh_call(program: Program, inputs: ModelInputs, synchronized: bool) 
     """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
     tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
     # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
-    function = tf.function(functools.partial(_call, program.concrete), autograph=False)
+    function = tf.function(partial(_call, program.concrete), autograph=False)
 
     def call() -> None:
         function(*tensors)
