@@ -26,36 +26,23 @@ def conv_general_dilated(call: PrimitiveCall) -> Cost:
     if call.is_second_gradient:
         raise UnknownCostError
     params, numbers = call.params, call.params["dimension_numbers"]
-    left, right, out = call.inputs[0], call.inputs[1], call.outputs[0]
-    channels = out[numbers.out_spec[0]] * right[numbers.rhs_spec[0]] * right[numbers.rhs_spec[1]]
-    at_left, at_right, at_out = (
-        Shape(shape[index] for index in spec[2:]) for shape, spec in zip((left, right, out), numbers, strict=True)
-    )
-    if not call.is_backward:
-        inputs, filters, outputs = at_left, at_right, at_out
-        spreads = _has_gaps(params["lhs_dilation"])
-        is_transposed = spreads or _is_full(call, filters, params["rhs_dilation"], params["window_strides"])
-    elif not call.has_reversed:  # dilation and strides have changed places
-        inputs, filters, outputs = at_left, at_out, at_right
-        spreads = _has_gaps(params["lhs_dilation"])
-        is_transposed = spreads or _is_full(call, filters, params["window_strides"], params["rhs_dilation"])
-    else:  # a convolution that skips positions spreads them here; one that is padded in full is not padded here
-        inputs, filters, outputs = at_out, at_right, at_left
-        spreads = _has_gaps(params["window_strides"])
-        is_padded = any(any(sides) for sides in params["padding"])
-        is_transposed = spreads or not (is_padded or _has_gaps(params["lhs_dilation"]))
+    shapes = call.inputs[0], call.inputs[1], call.outputs[0]
+    channels = shapes[2][numbers.out_spec[0]] * shapes[1][numbers.rhs_spec[0]] * shapes[1][numbers.rhs_spec[1]]
+    left, right, out = (Shape(shape[index] for index in spec[2:]) for shape, spec in zip(shapes, numbers, strict=True))
+    inputs, filters, outputs = left, right, out
+    spread, strides, dilation = params["lhs_dilation"], params["window_strides"], params["rhs_dilation"]
+    is_by_input = call.is_backward and call.has_reversed
+    if is_by_input:  # a convolution that skips positions spreads them here
+        inputs, outputs, spread, strides = out, left, strides, spread
+    elif call.is_backward:  # by the filters: dilation and strides have changed places
+        filters, outputs, strides, dilation = out, right, dilation, strides
+    # Padded in full, one element of a filter is on the input at both ends; its gradient by the input has no padding.
+    reaches = [0 if is_by_input else step * (size - 1) for size, step in zip(filters, dilation, strict=True)]
+    is_full = [tuple(sides) for sides in params["padding"]] == [(reach, reach) for reach in reaches]
+    # JAX has no other sign of a transposed convolution with strides of one.
+    is_transposed = _has_gaps(spread) or (is_full and not _has_gaps(strides))
     return matmul.product(channels * filters.numel * (inputs if is_transposed else outputs).numel)
 
 
 def _has_gaps(steps: Sequence[int]) -> bool:
     return any(step > 1 for step in steps)
-
-
-def _is_full(call: PrimitiveCall, filters: Shape, dilation: Sequence[int], strides: Sequence[int]) -> bool:
-    """Return whether it is padded so that at both ends one element of a filter is on the input: then it is transposed.
-
-    JAX has no other sign of a transposed convolution with strides of one.
-    """
-    reaches = [step * (size - 1) for size, step in zip(filters, dilation, strict=True)]
-    paddings = [(reach, reach) for reach in reaches]
-    return [tuple(sides) for sides in call.params["padding"]] == paddings and not _has_gaps(strides)
