@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
+import jax
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.scoped_calls import layer_records
 
+from ..model.arrays import is_array
 from ..model.calls import make_forward, make_step
 from ..model.recognition import is_model
 from ..model.subject import Subject
@@ -55,13 +57,13 @@ def _trace(
 
 
 def _list_likely_parameters(subject: Subject, inputs: ModelInputs) -> list[str]:
-    """Return a note if the first of several inputs is a module, or like parameters, and the function has none."""
+    """Return a note if the first of several inputs is a module, or a tree of arrays, and the function has no weights."""
     first = inputs.args[0] if len(inputs.args) > 1 else None
     if any(leaf.is_parameter for leaf in subject.leaves):
         return []
     if is_model(first):
         return ["no parameters: the module among the inputs counts as data; give a function of x that has the module"]
-    if not isinstance(first, (Mapping, list)):
+    if is_array(first) or isinstance(first, tuple) or not any(map(is_array, jax.tree.leaves(first))):
         return []
     return [
         "no parameters: the first input counts as data; if it holds the parameters, give JaxModel(function, params), "

@@ -14,6 +14,7 @@ import equinox
 import jax
 import jax.numpy as jnp
 from flax import linen, nnx
+from flax.training.train_state import TrainState
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_jax import JaxModel
@@ -337,6 +338,8 @@ def test_a_function_whose_parameters_are_an_input_says_how_to_give_them() -> Non
     )
     for function in DENSE.apply, jax.jit(DENSE.apply):
         assert note in JaxBackend().trace(function, ModelInputs(variables, BATCH)).notes
+    state = TrainState.create(apply_fn=DENSE.apply, params=variables, tx=optax.adam(1e-3))
+    assert note in JaxBackend().trace(lambda state, x: state.apply_fn(state.params, x), ModelInputs(state, BATCH)).notes
     trace = JaxBackend().trace(nnx.jit(lambda network, x: network(x)), ModelInputs(NETWORK, BATCH))
     assert trace.notes == (
         "no parameters: the module among the inputs counts as data; give a function of x that has the module",
