@@ -57,7 +57,7 @@ def _trace(
 
 
 def _list_likely_parameters(subject: Subject, inputs: ModelInputs) -> list[str]:
-    """Return a note if the first of several inputs is a module, or a tree of arrays, and the function has no weights."""
+    """Return a note if the first of several inputs is a module or a tree of arrays, and the function has no weights."""
     first = inputs.args[0] if len(inputs.args) > 1 else None
     if any(leaf.is_parameter for leaf in subject.leaves):
         return []
