@@ -145,16 +145,19 @@ def _take_method_apart(method: MethodType) -> _Parts:
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:
-    """Return the objects that a wrapper of a library leads to, like the function that a jitted one compiles."""
-    if not is_equinox_wrapper(wrapper):
+    """Return the function that a jitted one compiles, or the fields of another wrapper, of Equinox or of nnx."""
+    fields = getattr(wrapper, "__dataclass_fields__", None)
+    if fields is None or (hasattr(wrapper, "lower") and not is_equinox_wrapper(wrapper)):
         return _Parts([wrapper.__wrapped__], lambda parts: parts[0])
+    # nnx copies the attributes of a module beside the fields.
+    attributes = {name: value for name, value in vars(wrapper).items() if name in fields}
 
     def rebuild(parts: list[Any]) -> Any:
         copy = object.__new__(type(wrapper))
-        vars(copy).update(parts[0])
+        vars(copy).update(vars(wrapper) | parts[0])
         return copy
 
-    return _Parts([vars(wrapper)], rebuild)
+    return _Parts([attributes], rebuild)
 
 
 def is_equinox_wrapper(value: Any) -> bool:

@@ -131,6 +131,8 @@ def test_a_module_of_equinox_inside_of_functions(wrap: Callable[[Any], Any], x: 
         nnx.remat,
         lambda model: jax.jit(jax.vmap(model)),
         lambda model: nnx.jit(lambda x: model(x)),  # noqa: PLW0108
+        lambda model: nnx.vmap(model, in_axes=0),
+        lambda model: nnx.vmap(lambda x: model(x), in_axes=0),  # noqa: PLW0108
         lambda model: with_a_global_module,
     ],
 )
