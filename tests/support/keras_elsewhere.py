@@ -113,6 +113,34 @@ def test_layers_without_weights_need_not_be_built() -> None:
     assert not model.layers[0].joined.built
 
 
+def test_a_layer_whose_parts_were_built_from_outside_need_not_be_built() -> None:
+    """As in Keras Hub: the outer layer builds what is inside the inner one."""
+
+    class Inner(keras.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(2)
+
+        def build(self, shape: Any) -> None:
+            raise AssertionError("it was built already")
+
+        def call(self, x: Any) -> Any:
+            return keras.ops.repeat(self.dense(x), repeats=2, axis=1)  # which Keras on torch cannot do without values
+
+    class Outer(keras.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def build(self, shape: Any) -> None:
+            self.inner.dense.build(shape)
+
+        def call(self, x: Any) -> Any:
+            return self.inner.call(x)
+
+    assert trace_complete(stack_layers((5, 3), Outer()), ones(4, 5, 3)).macs == 4 * 5 * 3 * 2
+
+
 def test_inputs_by_place_and_by_name() -> None:
     first, second = keras.Input((3,), name="first"), keras.Input((3,), name="second")
     total = layers.Add()([first, second])

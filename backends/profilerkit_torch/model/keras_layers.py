@@ -168,9 +168,13 @@ def use_keras_device(model: nn.Module, device: torch.device) -> AbstractContextM
     return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
 
 
-def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
-    """Return whether a Keras layer among the modules lacks variables that its first call would make."""
-    return any(is_keras(module) and lacks_weights(module) for module in modules)
+def is_unbuilt(modules: Sequence[nn.Module]) -> bool:
+    """Return whether a Keras layer among the modules, a model first, lacks variables that its first call would make.
+
+    In a model that is built, an outer layer may have built the layers inside another one, and not this one itself.
+    """
+    is_built = is_keras(modules[0]) and modules[0].built
+    return any(is_keras(part) and lacks_weights(part) and not (is_built and part.weights) for part in modules)
 
 
 def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
