@@ -5,7 +5,7 @@ A class that torch does not export is found as the type of an operator, which ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -149,3 +149,22 @@ efficient_attention: Callable[..., Any] = find_first(
 def find_scan() -> Any:
     """Return the function that a scan calls for its steps; None if there is none: then a scan is not counted."""
     return find("torch._higher_order_ops.scan.generic_scan")
+
+
+#: Returns the library or kernel that runs a convolution of given sizes. Without the function none unfolds its images.
+_select_convolution: Callable[..., Any] = find_first("torch._C._select_conv_backend", instead=lambda *args: "")
+
+
+def unfolds_images(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    is_transposed: bool,
+    groups: int,
+) -> bool:
+    """Return whether the CPU runs a convolution of these sizes as one product, of images that it unfolds in memory."""
+    images, kernels = (torch.empty((), dtype=tensor.dtype).expand(tensor.shape) for tensor in (x, weight))
+    zeros = [0] * len(stride)
+    kind = _select_convolution(images, kernels, None, stride, zeros, dilation, is_transposed, zeros, groups)
+    return str(kind).rpartition(".")[2] in ("Slow2d", "Slow3d", "SlowTranspose2d", "SlowTranspose3d")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat.operators import find_operator
+from ..compat.operators import find_operator, unfolds_images
 from ..costs.shapes import has_floats, is_plain
 from ..model.storages import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
@@ -73,6 +73,28 @@ def _count_in_linear(linear: Operation) -> int:
 def _is_one_dimension(dimensions: Sequence[tuple[int, int]]) -> bool:
     """Return whether dimensions, each a stride and a size, the outermost first, can be viewed as one."""
     return all(stride == inner_stride * size for (stride, _), (inner_stride, size) in pairwise(dimensions))
+
+
+# Convolutions (``ConvolutionMM2d.cpp``, ``ConvolutionMM3d.cpp``) ------------------------------------------------------
+
+
+def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -> int:
+    """Return the bytes of the images that the CPU unfolds where oneDNN has no kernel: for each output, all its inputs.
+
+    Small images one by one, numbers in double precision, and most volumes one by one: oneDNN's workspaces are in no
+    trace.
+    """
+    x, weight = convolution.x, convolution.arguments["weight"]
+    kernel, groups = weight.shape[2:], convolution.get("groups", 1)
+    if not convolution.is_on("cpu") or x.is_mkldnn or kernel.numel() == 1:
+        return 0
+    is_transposed = convolution.get("transposed", is_transposed)
+    batch = x if x.dim() == weight.dim() else x[None]
+    stride, dilation = ([*convolution.get(name, (1,)) * len(kernel)][: len(kernel)] for name in ("stride", "dilation"))
+    if not unfolds_images(batch, weight, stride, dilation, is_transposed, groups):
+        return 0
+    images = batch if is_transposed else convolution.get("dy", convolution.result)
+    return int(images.numel() // len(weight) * weight[0].numel() * x.element_size())
 
 
 # Attention and softmax ------------------------------------------------------------------------------------------------
@@ -437,6 +459,13 @@ def _count_in_bags_gradient(gradient: Operation) -> int:
 #: The operators of each rule; no operator has two.
 _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_in_linear: "linear.default",
+    _count_in_convolution: """
+        conv1d.default conv2d.default conv3d.default conv1d.padding conv2d.padding conv3d.padding convolution.default
+        convolution_backward.default
+    """,
+    partial(_count_in_convolution, is_transposed=True): """
+        conv_transpose1d.default conv_transpose2d.input conv_transpose3d.input
+    """,
     _count_in_attention: "scaled_dot_product_attention.default",
     _count_in_attention_gradient: "_scaled_dot_product_efficient_attention_backward.default",
     _count_in_softmax: "softmax.int log_softmax.int",

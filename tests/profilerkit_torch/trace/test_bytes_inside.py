@@ -434,6 +434,18 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: x.logsumexp(-1), [(50, 200)], 4 * (10_000 + 50 + 10_000 + 50)),
         (lambda x: x.logsumexp((0, 1), keepdim=True), [(50, 200)], 4 * (10_000 + 1 + 10_000 + 1)),
         (lambda x: x.to(torch.int32).logsumexp(0), [(50, 200)], 4 * (2 * 10_000 + 2 * 10_000 + 200 + 200)),
+        # The filter; for each of 14 x 14 outputs all 16 x 9 numbers that make it, and the outputs.
+        (lambda x: F.conv2d(x, x.new_ones(1, 16, 3, 3)), [(1, 16, 16, 16)], 4 * (4096 + 144 + 196 * 144 + 196)),
+        (lambda x: F.conv2d(x, x.new_ones(1, 16, 3, 3)), [(16, 16, 16)], 4 * (4096 + 144 + 196 * 144 + 196)),
+        (lambda x: F.conv1d(x, x.new_ones(1, 16, 3)), [(1, 16, 100)], 4 * (1600 + 48 + 98 * 48 + 98)),
+        (lambda x: F.conv3d(x, x.new_ones(1, 2, 3, 3, 3)), [(1, 2, 8, 8, 8)], 4 * (1024 + 54 + 216 * 54 + 216)),
+        (lambda x: F.conv3d(x, x.new_ones(1, 2, 1, 1, 1)), [(1, 2, 8, 8, 8)], 4 * (1024 + 2 + 512)),
+        # The other way: for each of 16 x 16 inputs the 9 outputs that it makes.
+        (
+            lambda x: F.conv_transpose2d(x, x.new_ones(16, 1, 3, 3)),
+            [(1, 16, 16, 16)],
+            4 * (4096 + 144 + 256 * 9 + 18 * 18),
+        ),
         # Indices of 8 bytes beside each output.
         (lambda x: F.max_pool2d(x, 2), [(2, 3, 20, 20)], 2400 * 4 + 600 * (4 + 8)),
         (lambda x: F.max_pool2d(x, 3, 2, padding=1, ceil_mode=True), [(3, 20, 20)], 1200 * 4 + 3 * 11 * 11 * (4 + 8)),

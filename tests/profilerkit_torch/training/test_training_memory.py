@@ -287,6 +287,7 @@ MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
         ),
         (50, 16, 4),
     ),
+    "volumes": (nn.Sequential(nn.Conv3d(2, 4, 3), nn.ReLU(), nn.ConvTranspose3d(4, 2, 3)), (1, 2, 8, 8, 8)),
     "attention with dropout": (nn.TransformerEncoderLayer(**ENCODER), (8, 32, 64)),
     "attention by one kernel": (nn.TransformerEncoderLayer(**ENCODER, dropout=0.0), (8, 32, 64)),
     "norms and pools": (
