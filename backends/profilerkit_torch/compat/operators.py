@@ -159,12 +159,13 @@ def unfolds_images(
     x: torch.Tensor,
     weight: torch.Tensor,
     stride: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
     is_transposed: bool,
     groups: int,
 ) -> bool:
     """Return whether the CPU runs a convolution of these sizes as one product, of images that it unfolds in memory."""
     images, kernels = (torch.empty((), dtype=tensor.dtype).expand(tensor.shape) for tensor in (x, weight))
-    zeros = [0] * len(stride)
-    kind = _select_convolution(images, kernels, None, stride, zeros, dilation, is_transposed, zeros, groups)
+    further = [0] * len(stride)  # padding of the output
+    kind = _select_convolution(images, kernels, None, stride, padding, dilation, is_transposed, further, groups)
     return str(kind).rpartition(".")[2] in ("Slow2d", "Slow3d", "SlowTranspose2d", "SlowTranspose3d")

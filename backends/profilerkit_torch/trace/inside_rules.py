@@ -90,11 +90,20 @@ def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -
         return 0
     is_transposed = convolution.get("transposed", is_transposed)
     batch = x if x.dim() == weight.dim() else x[None]
-    stride, dilation = ([*convolution.get(name, (1,)) * len(kernel)][: len(kernel)] for name in ("stride", "dilation"))
-    if not unfolds_images(batch, weight, stride, dilation, is_transposed, groups):
+    stride, dilation = (_repeat(convolution.get(name, 1), kernel) for name in ("stride", "dilation"))
+    padding = convolution.get("padding", 0)  # or "same" or "valid", where any that is wide enough does
+    wide = [size * distance for size, distance in zip(kernel, dilation, strict=True)]
+    paddings = wide if isinstance(padding, str) else _repeat(padding, kernel)
+    if not unfolds_images(batch, weight, stride, paddings, dilation, is_transposed, groups):
         return 0
     images = batch if is_transposed else convolution.get("dy", convolution.result)
     return int(images.numel() // len(weight) * weight[0].numel() * x.element_size())
+
+
+def _repeat(setting: int | Sequence[int], kernel: torch.Size) -> list[int]:
+    """Return a setting for each dimension of a kernel: one number stands for all."""
+    numbers = [setting] if isinstance(setting, int) else [*setting]
+    return numbers * len(kernel) if len(numbers) == 1 else numbers
 
 
 # Attention and softmax ------------------------------------------------------------------------------------------------

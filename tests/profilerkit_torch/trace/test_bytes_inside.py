@@ -440,6 +440,16 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: F.conv1d(x, x.new_ones(1, 16, 3)), [(1, 16, 100)], 4 * (1600 + 48 + 98 * 48 + 98)),
         (lambda x: F.conv3d(x, x.new_ones(1, 2, 3, 3, 3)), [(1, 2, 8, 8, 8)], 4 * (1024 + 54 + 216 * 54 + 216)),
         (lambda x: F.conv3d(x, x.new_ones(1, 2, 1, 1, 1)), [(1, 2, 8, 8, 8)], 4 * (1024 + 2 + 512)),
+        (
+            lambda x: F.conv2d(x, x.new_ones(1, 16, 3, 3), padding=1, stride=(1, 2)),
+            [(1, 16, 2, 2)],
+            4 * (64 + 144 + 2 * 144 + 2),
+        ),
+        (
+            lambda x: F.conv2d(x, x.new_ones(1, 16, 3, 3), padding="same"),
+            [(1, 16, 2, 2)],
+            4 * (64 + 144 + 4 * 144 + 4),
+        ),
         # The other way: for each of 16 x 16 inputs the 9 outputs that it makes.
         (
             lambda x: F.conv_transpose2d(x, x.new_ones(16, 1, 3, 3)),
