@@ -66,7 +66,8 @@ def test_bags_on_the_cpu_return_what_their_kernel_needs(options: dict[str, Any],
     rows, starts = torch.arange(ROWS), torch.arange(0, ROWS, ROWS // BAGS)
     memory = BACKEND.trace(bag, ModelInputs(rows, starts)).memory
     inputs = rows.nbytes + starts.nbytes
-    assert memory.peak_bytes(include_weights=False) == inputs + output + returned
+    at_begin = 2 * ROWS * 8 if returned > 2 * BAGS * 8 else 0  # two sums give the bag of each row, the rest comes after
+    assert memory.peak_bytes(include_weights=False) == inputs + output + max(returned, at_begin)
     kept = torch.embedding_bag(bag.weight, rows, starts, mode=("sum", "mean", "max").index(options["mode"]))[1:]
     if "padding_idx" not in options:
         assert sum(tensor.nbytes for tensor in kept) == returned, "what the kernel itself returns"
