@@ -1,4 +1,5 @@
-"""Layers responsible for a difference: what has only another name is none, and buffers are told from parameters."""
+"""Layers responsible for a difference: what has only another name is none, and buffers are told from parameters;
+and operators that account for one."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ import pytest
 from profilerkit import Completeness, profile
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
 from profilerkit_audits import Row, RowStatus, Value
+from profilerkit_audits.changed_operators import OperatorSum, compare_operators, sum_operators
 from profilerkit_audits.changes import Change, judge_move
 from profilerkit_audits.responsible_layers import _Move, find_layers, leave_out_renamed
 from profilerkit_audits.series import CaseName
@@ -99,3 +102,64 @@ def test_the_peak_of_memory_has_its_layer_and_where_it_moved() -> None:
     assert find_layers(before, before, "memory_footprint") == ("peak in 1 (Dense)",)
     assert find_layers(before, after, "memory_footprint") == ("peak in 1 (Dense), then in 0 (Dense)",)
     assert find_layers(replace(before, memory=None), replace(before, operators=None), "memory_footprint") == ()
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"bmm": (1, 16)}, {"bmm": (1, 16)}, ""),
+        ({"bmm": (1, 16)}, {"bmm": (1, 24)}, ""),  # the layer's difference says the same
+        ({"bmm": (1, 16)}, {"bmm": (2, 32)}, "bmm +16 (1 -> 2 calls)"),
+        (
+            {"bmm": (1, 16), "cos": (1, 4)},
+            {"mul": (1, 8), "cos": (1, 4)},
+            "bmm -16 (no longer called), mul +8 (not called before)",
+        ),
+        (
+            dict.fromkeys("abcde", (1, 5)),
+            {name: (1, count) for name, count in zip("abcde", (1, 2, 3, 4, 6), strict=True)},
+            "a -4, b -3, c -2, d -1, and 1 more operator",
+        ),
+    ],
+)
+def test_operators_that_moved(
+    before: dict[str, tuple[int, float]], after: dict[str, tuple[int, float]], expected: str
+) -> None:
+    mine, theirs = ({name: OperatorSum(*value) for name, value in side.items()} for side in (before, after))
+    assert compare_operators(mine, theirs) == expected
+
+
+def test_the_operators_of_a_report() -> None:
+    """Layers of 4 x 8 and 8 x 2 for one sample: 32 and 16 MACs, each in one call."""
+    report = profile(Sequential(dense(4, 8), dense(8, 2)), input_shape=(4,), metrics=["macs"])
+    sums = sum_operators(report, "macs")
+    assert [[value for value in layer.values() if value.total] for layer in sums.values()] == [[(1, 32)], [(1, 16)]]
+    assert set(sums) <= {row["path"] for row in report.layers or ()}
+
+
+def test_the_operators_of_a_layer_are_found_by_its_path_in_each_report() -> None:
+    """A layer of 4 x 8, then of 4 x 9 at another path, where two operators do 20 and 16 MACs instead of one."""
+    before, after = (profile(Sequential(dense(4, width)), input_shape=(4,), metrics=["macs"]) for width in (8, 9))
+    (path,) = sum_operators(before, "macs")
+    assert after.layers is not None
+    layers = [{**row, "path": "moved" if row["path"] == path else row["path"]} for row in after.layers]
+    operators = [{"layer": "moved", "operator": name, "macs": macs} for name, macs in (("one", 20), ("two", 16))]
+    after = replace(after, layers=LayerTable(layers), operators=Table([*operators, {**operators[0], "layer": path}]))
+    (text,) = find_layers(before, after, "macs")
+    (name,) = sum_operators(before, "macs")[path]
+    assert text.endswith(
+        f": +4 by {name} -32 (no longer called), one +20 (not called before), two +16 (not called before)"
+    )
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_report_without_operators_does_not_say_that_none_is_called(lacking: int) -> None:
+    """A layer of 4 x 8, then 4 x 9: 4 MACs more. Which operator does them is not known if one report has no table."""
+    reports = [profile(Sequential(dense(4, width)), input_shape=(4,), metrics=["macs"]) for width in (8, 9)]
+    reports[lacking] = replace(reports[lacking], operators=None)
+    before, after = reports
+    (text,) = find_layers(before, after, "macs")
+    assert text.endswith("(Dense): +4")
