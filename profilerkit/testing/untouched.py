@@ -78,6 +78,7 @@ class DefaultMetricChecks(BackendSubject):
         profiler.compute([*numbers, "model_size"], batch_size=3, strict=True)
         for name, expected in numbers.items():
             expect_equal(profiler.status_get(name), expected, f"{name} in the profile of {architecture.name}")
-        profiler.compute(["memory_footprint"], batch_size=3)
+        has_known_memory = architecture.name != "lstm"  # how much a kernel of it needs besides, few frameworks say
+        profiler.compute(["memory_footprint"], batch_size=3, strict=has_known_memory)
         footprint = profiler.status_get("memory_footprint")
         expect(bool(footprint), f"the memory footprint of {architecture.name} has no bytes, not even as a lower bound")
