@@ -22,7 +22,7 @@ __all__ = ["ShownProgress"]
 
 #: How much of a reason stands in a line.
 _REASON = 160
-#: The characters of the bar.
+#: The most characters of the bar, which has fewer where the counts beside it leave no more.
 _BAR = 30
 #: Goes to the start of the terminal's line, and erases the line. Nothing else of a terminal is changed: a signal that
 #: ends the process leaves nothing to restore.
@@ -82,9 +82,10 @@ class ShownProgress(Watch):
 
     def _draw(self) -> None:
         done = self.reused + self.done
-        bar = ("#" * (_BAR * done // max(self.total, 1))).ljust(_BAR, "-")
         counts = f"{len(self.running)} running, {done}/{self.total} done, {self.failed} failed{self._describe_rest()}"
         room = shutil.get_terminal_size().columns - 1  # a line that goes on in the next one could not be erased
+        length = max(0, min(_BAR, room - len(counts) - 1))
+        bar = ("#" * (length * done // max(self.total, 1))).ljust(length, "-")
         self._write(f"{_ERASE}{f'{bar} {counts}'[:room]}")
 
     def _describe_row(self, row: Row) -> str:

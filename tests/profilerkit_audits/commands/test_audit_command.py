@@ -234,3 +234,14 @@ def test_a_terminal_is_as_it_was_however_an_audit_ends(
     assert (sys.stdout, sys.stderr) == (output, terminal)
     assert set(re.findall(r"\x1b\[[^A-Za-z]*[A-Za-z]", terminal.getvalue())) == {"\x1b[2K"}
     assert "running" not in terminal.getvalue().rpartition("\x1b[2K")[2]
+
+
+@pytest.mark.parametrize(("columns", "bar"), [(120, "#" * 15 + "-" * 15), (40, "####-----")])
+def test_the_bar_is_shorter_where_the_counts_need_the_room(
+    columns: int, bar: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 40 columns one stays free, 29 are for the counts and one before them: 9 are for the bar."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal = Terminal()
+    ShownProgress(terminal).begin(cases=2, reused=1)
+    assert terminal.getvalue() == f"\r\x1b[2K{bar} 0 running, 1/2 done, 0 failed"
