@@ -91,7 +91,7 @@ class InferencePass:
         """Return the error of a pass that raised: the model's, or this package's where its own code failed."""
         hint = "do these inputs fit it?"
         if not has_values:
-            hint += " Its weights have no values, as on the meta device; a model that reads values needs them"
+            hint += " Its weights have no values, as before a first call or on the meta device; some models need them"
         return explain_failure(error, inputs, "torch", __package__, hint)
 
 

@@ -70,7 +70,7 @@ def test_a_model_that_reads_values_and_has_none_is_told_what_it_lacks() -> None:
     with torch.device("meta"):
         model = Routed()
     (message,) = profile(model, X, metrics=["macs"]).status("macs").missing
-    advice = "Its weights have no values, as on the meta device; a model that reads values needs them"
+    advice = "Its weights have no values, as before a first call or on the meta device; some models need them"
     assert message.endswith(f"do these inputs fit it? {advice}")
     assert profile(Routed(), X, metrics=["macs"])["macs"] == 4
 
