@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 
@@ -88,11 +87,10 @@ def _match_names(pattern: str, files: Mapping[str, Path]) -> Listing:
     # A name may be the pattern (see `_read_names`), and net_[0-9] does not match itself.
     matching = tuple(spec for spec, name in pairs if name == names or fnmatchcase(name, names))
     if not matching:
-        _raise_no_match(
-            pattern,
-            [spec for spec, _ in pairs],
-            "; Python files are read and not run, so list names that code makes one by one (specs = [...])",
-        )
+        nearest = _name_nearest(pattern, [spec for spec, _ in pairs])
+        reason = nearest if pairs else f"no public function or class is defined in {', '.join(list(files)[:3])}"
+        advice = "Python files are read and not run, so list names that code makes one by one (specs = [...])"
+        raise PlanError(f"{pattern!r} matches no model; {reason}; {advice}")
     return Listing(matching)
 
 
@@ -103,13 +101,12 @@ def _match_library(pattern: str, library: str) -> Listing:
         return Listing((pattern,), listing.problem, listing.failure)
     matching = tuple(spec for spec in listing.specs if fnmatchcase(spec, pattern))
     if not matching:
-        _raise_no_match(pattern, listing.specs)
+        raise PlanError(f"{pattern!r} matches no model; {_name_nearest(pattern, listing.specs)}")
     return Listing(matching)
 
 
-def _raise_no_match(pattern: str, specs: Sequence[str], advice: str = "") -> NoReturn:
-    nearest = ", ".join(by_likeness(pattern, specs)[:5])
-    raise PlanError(f"{pattern!r} matches no model; the nearest are: {nearest or 'none'}{advice}")
+def _name_nearest(pattern: str, specs: Sequence[str]) -> str:
+    return f"the nearest are: {', '.join(by_likeness(pattern, specs)[:5]) or 'none'}"
 
 
 def _find_files(pattern: str, folder: Path) -> list[str]:
