@@ -129,7 +129,9 @@ class Plan:
             if not isinstance(content, Mapping):
                 raise ArgumentError(f"{shown(content)} is no plan; give a mapping with a list of models")
             require_known(content, (*_WHOLE, *_list_common()), _ONE_MODEL, "plan")
-            budgets = dict(content.get("budgets", {}))
+            budgets = content.get("budgets", {})
+            if not isinstance(budgets, Mapping):
+                raise ArgumentError(f"budgets={shown(budgets)} is no table of limits; give one: macs = '<= 5 G'")
             if budgets and Budget.of(budgets).needs_baseline:
                 raise ArgumentError("budgets: an audit has no baseline for a limit in x; give numbers: macs = '<= 5 G'")
             entries = _require_entries(content.get("models"))
@@ -138,7 +140,7 @@ class Plan:
             warm = FLAG("warm", content.get("warm", True))
         common = {key: value for key, value in content.items() if key in _list_common()}
         models = tuple(_read_entry(entry, common, where, number) for number, entry in enumerate(entries, start=1))
-        return cls(models, Path(folder or Path.cwd()), name, budgets, workers, warm, repeats, where)
+        return cls(models, Path(folder or Path.cwd()), name, dict(budgets), workers, warm, repeats, where)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values that JSON holds, without its folder."""

@@ -66,7 +66,7 @@ class contained:
             raise PluginFailedError(
                 f"{self.doing} of plugin {self.plugin} raised {plugin_error_text(error)}; {self.plugin.workaround}"
             ) from error
-        elif not self.plugin.is_own and not hasattr(error, _MARK):
+        elif not self.plugin.is_own and _MARK not in error.__dict__:
             error.__dict__[_MARK] = self.plugin
 
 

@@ -75,6 +75,7 @@ def test_the_same_in_python(tmp_path: Path) -> None:
         (LEAST + "input_shapes = [[8]]\n", "input_shape and input_shapes are the same setting"),
         (LEAST.replace("[8]", "{shape = 5}"), r"input_shape: shape = 5 is no list of sizes; write \{shape = \[128\]\}"),
         (LEAST.replace("[8]", '{shape = "3,32"}'), r"input_shape: shape = '3,32' is no list of sizes"),
+        ("budgets = 5\n" + LEAST, r"zoo\.toml: budgets=5 is no table of limits; give one: macs = '<= 5 G'"),
         (LEAST + '[budgets]\nmacs = "<= 5 zz"\nflops = "hm"\n', r"zoo\.toml: flops = 'hm' is no limit"),
         (LEAST + '[budgets]\nmacs = "<= 1.1x"\n', r"zoo\.toml: budgets: an audit has no baseline for a limit in x"),
         (LEAST.replace("[[models]]", "[[model]]"), r"unknown key 'model'; did you mean 'models'\?"),

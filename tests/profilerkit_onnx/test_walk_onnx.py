@@ -628,6 +628,13 @@ def test_what_stands_before_a_network_has_the_dtype_of_its_definition(op: str, s
     assert operator.bytes_written == 24 * np.dtype(dtype).itemsize
 
 
+def test_a_threshold_compares_and_costs_nothing() -> None:
+    node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.5)
+    x = np.ones((4, 6), np.float32)
+    trace = trace_graph(make_model([node], {"x": x}), x=x)
+    assert (trace.flops, trace.missing) == (0, ())
+
+
 def scale_rows(table: str) -> list[Any]:
     return [
         helper.make_node("Gather", [table, "i"], ["rows"]),

@@ -33,12 +33,12 @@ _OTHERS = """
 for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _OTHERS):
     OPERATORS.register_free(*_names.split())
 
-#: Look-ups of ai.onnx.ml.
-OPERATORS.register_free(
-    *("ai.onnx.ml::ArrayFeatureExtractor", "ai.onnx.ml::CastMap", "ai.onnx.ml::CategoryMapper"),
-    *("ai.onnx.ml::DictVectorizer", "ai.onnx.ml::FeatureVectorizer", "ai.onnx.ml::LabelEncoder"),
-    *("ai.onnx.ml::OneHotEncoder", "ai.onnx.ml::ZipMap"),
-)
+#: Look-ups of ai.onnx.ml, and a comparison.
+_OF_TABLES = """
+    ArrayFeatureExtractor Binarizer CastMap CategoryMapper DictVectorizer FeatureVectorizer LabelEncoder OneHotEncoder
+    ZipMap
+"""
+OPERATORS.register_free(*(f"ai.onnx.ml::{name}" for name in _OF_TABLES.split()))
 
 #: Into the blocked layout of onnxruntime, and out of it.
 OPERATORS.register_free("com.microsoft.nchwc::ReorderInput", "com.microsoft.nchwc::ReorderOutput")

@@ -32,7 +32,7 @@ from profilerkit.hooks.manager import announce, find_offer, list_infos, manager
 from profilerkit.hooks.plugin_info import PluginInfo
 from profilerkit.models.loaders import load_model
 from profilerkit.models.recognition import find_backend
-from profilerkit.process.containment import collect_notes, contained
+from profilerkit.process.containment import collect_notes, contained, describe_origin
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
@@ -345,6 +345,17 @@ def test_the_workaround_for_each_kind_of_plugin() -> None:
             raise SystemExit
     with pytest.raises(Abandon), contained(None, "it"):
         raise Abandon
+
+
+def test_attributes_that_an_error_makes_up_hide_no_origin() -> None:
+    class Obliging(Exception):
+        def __getattr__(self, name: str) -> None:
+            """Has every attribute."""
+
+    plugin = PluginInfo("bad", "bad", "worse", "1.0")
+    with pytest.raises(Obliging) as caught, contained(plugin, "drawing"):
+        raise Obliging
+    assert describe_origin(caught.value).startswith("raised by plugin 'bad'")
 
 
 def test_an_error_without_a_message_is_contained() -> None:
