@@ -265,12 +265,12 @@ def test_data_is_given_to_a_tensor_in_one_place_alone() -> None:
 
     `exposed_memory` reads the bytes of a storage through a tensor of its own, and `stand_ins` puts its own into one.
     """
-    places = []
+    places = set()
     for path in Path(profilerkit_torch.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             targets = node.targets if isinstance(node, ast.Assign) else ()
             written = any(isinstance(target, ast.Attribute) and target.attr == "data" for target in targets)
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set_"
             if written or called:
-                places.append(path.name)
-    assert sorted(places) == ["exposed_memory.py", "stand_ins.py", "tensor_state.py"]
+                places.add(path.name)
+    assert places == {"exposed_memory.py", "stand_ins.py", "tensor_state.py"}

@@ -119,7 +119,7 @@ def test_models_devices_and_formats_are_compared() -> None:
     assert [row[1:3] for row in rows] == [["bfloat16,", "float32"], ["int4,", "float32"]] * 2
     assert f"{DEVICE.name}, batch 1" in lines[0], "what all rows share stands in the title"
     notes = [line for line in lines if line.startswith("- ")]
-    assert len(notes) == len(ASSUMPTIONS) + 2, "notes that all have stand once: that there are bounds, and no times"
+    assert len(notes) == len(ASSUMPTIONS) + 3, "notes that all have stand once: of bounds, of float32, and of no times"
     assert notes[-1] == "- toy has no peak for float32 or no bandwidth: no times follow"
     assert json.loads(json.dumps(result.to_dict()))["kind"] == "language models"
 
