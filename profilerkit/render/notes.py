@@ -12,6 +12,7 @@ from ..piping.outcome import Completeness
 from ..results.comparison import Comparison
 from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement
+from ..trace.bounds import Bounds, Sign
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .enhancements import differs_by_convention
@@ -32,6 +33,7 @@ _SENTENCES = {
     "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
     "upper bound": ("is an upper bound", "are upper bounds"),
     "estimate": ("lies between two ends", "lie between two ends"),
+    "estimate without ends": ("may be less or more", "may be less or more"),
 }
 
 
@@ -108,7 +110,9 @@ def explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
         if record.completeness is Completeness.COMPLETE:
             continue
         if record.completeness is Completeness.PARTIAL:
-            lack = _Lack(KINDS[record.sign], ", ".join(record.missing))
+            has_no_end = record.sign is Sign.BETWEEN and (record.ends or Bounds()) == Bounds()
+            kind = f"{KINDS[record.sign]}{' without ends' if has_no_end else ''}"
+            lack = _Lack(kind, ", ".join(record.missing))
         else:
             lack = _Lack(record.completeness.value, "; ".join(record.missing))
         names_by_lack.setdefault(lack, []).append(record.friendly_name)

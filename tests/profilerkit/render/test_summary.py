@@ -12,6 +12,7 @@ from profilerkit import Comparative, Comparison, Completeness, Measurement, Repo
 from profilerkit.piping.quantity import Scale
 from profilerkit.render.cost_grids import Costs
 from profilerkit.render.summary import render
+from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 
@@ -553,3 +554,13 @@ def test_wide_letters_cut_no_value(columns: int, monkeypatch: pytest.MonkeyPatch
     drawn = render(report(statuses=wide))
     assert drawn.count("11.69 M") == 4
     assert "…" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("bounds", "note"), [(Bounds(5, 20), "lies between two ends"), (Bounds(), "may be less or more")]
+)
+def test_an_estimate_without_ends_is_not_said_to_have_two(bounds: Bounds, note: str) -> None:
+    partial = replace(
+        record("macs", 10, "10 MACs"), completeness=Completeness.PARTIAL, missing=("a branch",), bounds=bounds
+    )
+    assert f"{partial.friendly_name} {note}: a branch" in render(replace(TEACHER, statuses={"macs": partial}))
