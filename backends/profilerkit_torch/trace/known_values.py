@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -136,7 +137,8 @@ class KnownValues:
     def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
         """Give a stand-in the values of the user's tensor of integers, if these are few."""
         if type(original) in PLAIN_TYPES and is_small(original) and has_storage(original):
-            self.give(tensor, self._copy_to_cpu(original, copy=True))
+            with suppress(NotImplementedError):  # torch copies no integers of fewer than 8 bits
+                self.give(tensor, self._copy_to_cpu(original, copy=True))
 
     def forget(self) -> None:
         """Let go of all tensors after the pass: its recorder is part of a cycle, and they would outlive it."""
