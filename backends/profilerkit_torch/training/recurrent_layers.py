@@ -63,7 +63,7 @@ def _run_layer(
     run: Any = _Direction.apply
     for tensors in directions:
         _, _, (matrix, *_) = Parts.split(kind, (x, *tensors))
-        products = recorder.hold(x, x[..., 0].numel() * matrix.shape[0])  # of the input; alive until all are joined
+        products = recorder.hold(x, x.shape[:-1].numel() * matrix.shape[0])  # of the input; alive until all are joined
         output, *states = run(recorder, kind, has_biases, x, *tensors)
         outputs.append(output)
         last_states.append(states)
