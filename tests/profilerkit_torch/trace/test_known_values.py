@@ -106,6 +106,6 @@ def test_integers_whose_memory_is_freed_are_not_read() -> None:
 def test_integers_that_torch_cannot_copy_need_no_run() -> None:
     """Torch has no kernel that copies integers of 4 bits."""
     model = Call(lambda self, x: self.layer(x), layer=nn.Linear(8, 8))
-    model.register_buffer("narrow", torch.zeros(8, dtype=torch.uint8).view(torch.uint4))
+    model.register_buffer("narrow", torch.zeros(8, dtype=torch.uint8).view(vars(torch)["uint4"]))
     trace = BACKEND.trace(model, ModelInputs(torch.zeros(2, 8)))
     assert (trace.macs, trace.method, trace.notes) == (2 * 8 * 8, "meta tensors", ())
