@@ -48,8 +48,14 @@ def find_kind(model: Any) -> str:
 
 
 def is_model(model: Any) -> bool:
-    """Return whether something is a model of JAX: a function, a module, or a `JaxModel`."""
-    return bool(find_kind(model))
+    """Return whether something is a model of JAX: a function, a module, or a `JaxModel`.
+
+    An object of nnx that is no module and cannot be called, such as an optimizer or a metric, is none.
+    """
+    kind = find_kind(model)
+    if kind == "flax.nnx" and not callable(model):
+        return any(cls.__name__ == "Module" for cls in type(model).__mro__)
+    return bool(kind)
 
 
 def claims(model: Any) -> bool:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from flax import linen, nnx
 from flax.training.train_state import TrainState
 
-from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit import BackendNotFoundError, ModelInputs, ModelTrace, profile
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 from profilerkit_jax.model.wrapped import replace_module
@@ -231,6 +231,16 @@ def test_a_module_that_is_not_called_itself(make: Callable[[], Any]) -> None:
         assert (parameters, macs, count_layers(trace)["encoder"]) == (3 * 5 + 5 + 5 * 3 + 3, 2 * 15, 2 * 15)
     report = profile(coder, BATCH, call=lambda module, x: module.encode(x), metrics=["total_params", "macs"])
     assert (report["total_params"], report["macs"]) == (3 * 5 + 5 + 5 * 3 + 3, 2 * 15)
+
+
+def test_an_object_of_nnx_that_is_no_module_is_no_model() -> None:
+    """It has no parameters, and zero parameters called complete would be wrong for the model that it belongs to."""
+    for value in nnx.Optimizer(NETWORK, optax.adam(1e-3), wrt=nnx.Param), nnx.metrics.Average():
+        assert not JaxBackend().accepts(value)
+        with pytest.raises(
+            BackendNotFoundError, match=f"no backend recognizes a model of type {type(value).__module__}"
+        ):
+            profile(value, BATCH)
 
 
 class Trainer:
