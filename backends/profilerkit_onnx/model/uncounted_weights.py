@@ -9,6 +9,7 @@ from onnx import ModelProto
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs.numbers import is_float
+from profilerkit.count_text import format_count
 from profilerkit.trace.layer_paths import walk_outwards
 
 from .constants import Constant, Use
@@ -61,7 +62,7 @@ def describe_uncounted(
             parts.append(f"the weights that {', '.join(names)} has {where}")
     lost = _list_lost(module, _list_others(constants, parameters))
     if lost:
-        others = f" and {len(lost) - 1} others" if len(lost) > 1 else ""
+        others = f" and {format_count(len(lost) - 1, 'other')}" if len(lost) > 1 else ""
         parts.append(f"the parameter {lost[0]}{others}, of which the exporter may have made constants")
     return " and ".join(parts)
 

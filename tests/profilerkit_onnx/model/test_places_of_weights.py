@@ -419,7 +419,7 @@ def test_what_the_exporter_says_of_tensors_tells_parameters(name: str, params: i
     ("lost", "said"),
     [
         ("block.mix", "the parameter block.mix, of which the exporter may have made constants"),
-        ("block.a\nblock.inner.b", "the parameter block.a and 1 others, of which the exporter may have made constants"),
+        ("block.a\nblock.inner.b", "the parameter block.a and 1 other, of which the exporter may have made constants"),
         ("other.inner.mix", ""),
     ],
 )
