@@ -371,3 +371,6 @@ def transform(call: Call) -> Cost:
     is_real = call.type in ("RDFT", "IRDFT")
     costs = [fourier.transform(prod(sizes), sizes[axis], is_real) for axis in axes]
     return Cost(0, sum(cost.flops for cost in costs))
+
+
+COSTS.mark_as_shipped()

@@ -7,11 +7,9 @@ tasks do not see it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, TypeVar
 
 from ..arguments.checks import FLAG
@@ -32,8 +30,6 @@ class CostRegistry:
         shipped: Returns whether the framework ships a class of layers: a formula for a shipped class needs
             ``override=True``, because it replaces the counts of the operators inside.
         called_with: How formulas are called, by kind: "operator", "layer" or "module".
-        package: The package of the backend, to tell its formulas from a user's. Default: the package that creates the
-            registry.
 
     >>> registry = CostRegistry("example")
     >>> @registry.register("mul")
@@ -48,15 +44,13 @@ class CostRegistry:
         framework: str,
         shipped: Callable[[Any], bool] = lambda key: False,
         called_with: Mapping[str, CallForm] | None = None,
-        package: str | None = None,
     ) -> None:
         self.framework = framework
-        name = str(sys._getframe(1).f_globals.get("__name__", "")) if package is None else package
-        #: The packages whose formulas come with the backend.
-        self._packages = ("profilerkit", name.partition(".")[0])
         self._shipped = shipped
         self._called_with = called_with or {}
         self._formulas: dict[Any, Formula] = {}
+        #: The formulas as the backend ships them, for `list_added`.
+        self._as_shipped: dict[Any, Formula] = {}
         #: The formulas that the block of `scoped` around the code has taken; None outside of such a block.
         self._scope: ContextVar[dict[Any, Formula] | None] = ContextVar(f"{framework}_cost_scope", default=None)
         #: The formulas of the blocks of `override` around the code, the outermost first.
@@ -65,8 +59,6 @@ class CostRegistry:
         )
         #: Grows with each change of a formula, and with each block that begins or ends.
         self._changes = 0
-        #: What `list_added` found, behind the version of which it is.
-        self._added: tuple[object, dict[Any, Formula]] = (None, {})
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -125,21 +117,22 @@ class CostRegistry:
                     return formula
         return None
 
-    def list_added(self) -> dict[Any, Formula]:
-        """Return the formulas in force that did not come with the backend: the caller's, and the plugins'."""
-        version = self.version
-        if self._added[0] != version:
-            in_force = self._formulas | (self._scope.get() or {})
-            for formulas in self._overrides.get():
-                in_force |= formulas
-            added = {key: formula for key, formula in in_force.items() if not self._comes_with_backend(formula)}
-            self._added = version, added
-        return dict(self._added[1])
+    def mark_as_shipped(self) -> None:
+        """Take the formulas of now for those that come with the backend, which calls this after it registered its own.
 
-    def _comes_with_backend(self, formula: Any) -> bool:
-        while isinstance(formula, partial):
-            formula = formula.func
-        return str(getattr(formula, "__module__", "")).partition(".")[0] in self._packages
+        Reports name each other formula that is in force among the conditions of their numbers.
+        """
+        self._as_shipped = dict(self._formulas)
+
+    def list_added(self) -> dict[Any, Formula]:
+        """Return the formulas in force that are not those of the backend for their keys: the caller's, the plugins'.
+
+        A formula of the backend that the caller gives to another key is one of them.
+        """
+        in_force = self._formulas | (self._scope.get() or {})
+        for formulas in self._overrides.get():
+            in_force |= formulas
+        return {key: formula for key, formula in in_force.items() if self._as_shipped.get(key) is not formula}
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys that have a formula outside of any scope."""

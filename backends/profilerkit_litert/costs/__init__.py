@@ -5,4 +5,6 @@ from __future__ import annotations
 from . import operators, recurrent
 from .registry import COSTS, OPERATORS, LiteRTCall, price, register_op_cost, scoped_costs
 
+COSTS.mark_as_shipped()
+
 __all__ = ["COSTS", "OPERATORS", "LiteRTCall", "operators", "price", "recurrent", "register_op_cost", "scoped_costs"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from profilerkit.process.modules import import_modules
 
 from .registry import (
+    COSTS,
     NodeCall,
     Shapes,
     is_known,
@@ -14,6 +15,7 @@ from .registry import (
 
 #: The families of operators, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=("registry",)).values())
+COSTS.mark_as_shipped()
 
 __all__ = [
     "FAMILIES",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from profilerkit.process.modules import import_modules
 
 from .registry import (
+    COSTS,
     OpCall,
     Shapes,
     UnknownCostError,
@@ -18,6 +19,7 @@ from .registry import (
 
 #: The families of operators, each a module of adapters.
 FAMILIES = tuple(import_modules(__name__, __path__, but=("registry",)).values())
+COSTS.mark_as_shipped()
 
 __all__ = [
     "FAMILIES",

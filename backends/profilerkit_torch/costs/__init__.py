@@ -6,6 +6,7 @@ from profilerkit.process.modules import import_modules
 
 from .pricing import Kind, are_as_shipped, classify, op_cost
 from .registry import (
+    COSTS,
     UNCOUNTED,
     Cost,
     Formula,
@@ -23,6 +24,7 @@ _NO_FAMILIES = ("argument_names", "pricing", "registry", "shapes")
 
 #: The families of operators, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())
+COSTS.mark_as_shipped()
 
 __all__ = [
     "FAMILIES",

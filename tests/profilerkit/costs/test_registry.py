@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextvars
-import importlib
 import threading
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
-from profilerkit.costs import CallForm, Cost, CostRegistry, convention, cost, evaluate_formula, registry
+from profilerkit.costs import CallForm, CostRegistry, convention, cost, evaluate_formula, registry
 
 
 def one(*_: Any, **__: Any) -> Any:
@@ -253,31 +250,38 @@ def test_what_a_formula_returns_is_checked() -> None:
 
 
 def test_the_formulas_of_a_backend_are_nobodys_own() -> None:
-    """Those of the package that makes the registry, and profilerkit's; any other is the caller's or a plugin's."""
-    registry = CostRegistry("mine", package="profilerkit_mine.costs")
-
-    def formula_of(module: str) -> Callable[..., Cost]:
-        def formula(*args: Any, **options: Any) -> Cost:
-            return Cost(1, 2)
-
-        formula.__module__ = module
-        return formula
-
-    for name, module in (
-        ("a", "profilerkit_mine.costs.x"),
-        ("b", "profilerkit.costs"),
-        ("c", "profilerkit_mined"),
-        ("d", "__main__"),
-    ):
-        registry.register(name, formula_of(module))
-    registry.register("e", partial(formula_of("profilerkit_mine"), 1))
-    assert sorted(registry.list_added()) == ["c", "d"]
-    assert CostRegistry("of these tests").list_added() == {}
-
-
-@pytest.mark.parametrize("package", ["profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"])
-def test_a_backend_has_no_formula_of_the_callers_at_first(package: str) -> None:
-    costs = pytest.importorskip(f"{package}.costs.registry").COSTS
-    importlib.import_module(f"{package}.costs")
-    assert len(list(costs)) > 80
+    """Those that it has for their own keys; any other is the caller's or a plugin's, wherever its function is from."""
+    costs = made()
+    costs.register("a", one)
+    costs.register("b", two)
+    costs.mark_as_shipped()
     assert costs.list_added() == {}
+    with costs.override({"a": one, "b": one}):
+        assert costs.list_added() == {"b": one}, "a is counted as it was"
+    assert costs.list_added() == {}
+    with costs.scoped():
+        costs.register("c", two)
+        assert costs.list_added() == {"c": two}
+    assert costs.list_added() == {}
+    costs.register("a", two, override=True)
+    assert costs.list_added() == {"a": two}
+    costs.register("a", one, override=True)
+    assert costs.list_added() == {}
+
+
+@pytest.fixture(params=["jax", "litert", "onnx", "openvino", "tensorflow", "torch"])
+def costs_of_backend(request: pytest.FixtureRequest) -> CostRegistry:
+    found: CostRegistry = pytest.importorskip(f"profilerkit_{request.param}.costs").COSTS
+    return found
+
+
+def test_a_backend_has_no_formula_of_the_callers_at_first(costs_of_backend: CostRegistry) -> None:
+    assert len(list(costs_of_backend)) > 20
+    assert costs_of_backend.list_added() == {}
+
+
+def test_a_formula_of_a_backend_for_another_operator_is_the_callers(costs_of_backend: CostRegistry) -> None:
+    shipped = {key: formula for key in costs_of_backend if (formula := costs_of_backend.get(key)) is not None}
+    key, other = next((key, other) for key in shipped for other in shipped.values() if other is not shipped[key])
+    with costs_of_backend.override({key: other}):
+        assert costs_of_backend.list_added() == {key: other}

@@ -11,7 +11,8 @@ from tiny import ones, trace_complete
 from torch import nn
 
 from profilerkit import RegistrationConflictError
-from profilerkit_torch import Cost, costs
+from profilerkit_torch import Cost, TorchProfiler, costs
+from profilerkit_torch.costs.registry import COSTS
 
 
 def seven(*_: Any, **__: Any) -> Cost:
@@ -88,3 +89,28 @@ def test_a_formula_may_say_that_shapes_do_not_tell() -> None:
     with costs.override({"aten::linear": lambda *_, out, **__: costs.UNCOUNTED}):
         found = trace(LINEAR, ones(2, 3))
     assert (found.macs, dict(found.uncounted)) == (0, {"aten::linear": 1})
+
+
+@pytest.mark.parametrize("registers", [False, True])
+def test_a_formula_that_torch_has_for_another_operator_is_the_callers(registers: bool) -> None:
+    """It counts while it is there, also for what was traced before, and is named; no other trace has its numbers."""
+    before, inputs = nn.Sequential(nn.Tanh()), torch.ones(2, 8)
+    profiler = TorchProfiler(before, inputs=inputs)
+    gelu = COSTS.get("aten::gelu")
+    assert gelu is not None
+    as_gelu = costs.scoped_costs() if registers else costs.override({"aten::tanh": gelu})
+
+    def flops_of_new() -> tuple[int, tuple[str, ...]]:
+        trace = TorchProfiler(nn.Sequential(nn.Tanh()), inputs=inputs).compute_status("trace")
+        return trace.flops, trace.conditions
+
+    # One FLOP for each element; x * 0.5 * (1 + erf(x * constant)) has five.
+    tanh, named = (2 * 8, ()), (5 * 2 * 8, ("your own cost formulas for aten::tanh",))
+    assert (flops_of_new(), profiler.compute_status("trace").flops) == (tanh, tanh[0])
+    with as_gelu:
+        if registers:
+            costs.register_op_cost("aten::tanh", gelu, override=True)
+        assert (flops_of_new(), profiler.compute_status("trace").flops) == (named, named[0])
+        assert TorchProfiler(nn.Tanh(), inputs=torch.ones(3, 7)).compute_status("trace").flops == 5 * 21
+    assert (flops_of_new(), profiler.compute_status("trace").flops) == (tanh, tanh[0])
+    assert TorchProfiler(nn.Tanh(), inputs=torch.ones(3, 7)).compute_status("trace").flops == 21
