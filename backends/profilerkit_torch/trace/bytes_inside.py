@@ -127,6 +127,8 @@ def _is_unsized(name: str, args: Any, device: torch.device | None) -> bool:
         return len(args[1]) > 1 or args[0].is_conj()
     if name == "_safe_softmax":  # makes further copies of scores with gaps between them
         return not args[0].is_contiguous()
+    if name.startswith("conv") and args[0].is_complex():  # runs as three of real numbers, and adds up their results
+        return True
     if name in _PUTS:
         return args[2].numel() != 1 and any(map(is_mask, args[1]))  # one number fills the mask
     if not _is_cpu(device):

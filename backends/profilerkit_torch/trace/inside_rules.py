@@ -82,11 +82,11 @@ def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -
     """Return the bytes of the images that the CPU unfolds where oneDNN has no kernel: for each output, all its inputs.
 
     Small images one by one, numbers in double precision, and most volumes one by one: oneDNN's workspaces are in no
-    trace.
+    trace. Complex numbers have real convolutions, which `find_unknown_inside` names.
     """
     x, weight = convolution.x, convolution.arguments["weight"]
     kernel, groups = weight.shape[2:], convolution.get("groups", 1)
-    if not convolution.is_on("cpu") or x.is_mkldnn or kernel.numel() == 1:
+    if not convolution.is_on("cpu") or x.is_mkldnn or x.is_complex() or kernel.numel() == 1:
         return 0
     is_transposed = convolution.get("transposed", is_transposed)
     batch = x if x.dim() == weight.dim() else x[None]

@@ -325,6 +325,21 @@ def test_memory_without_a_known_size_is_named(function: Any, name: str) -> None:
     assert BACKEND.measure_memory(model, inputs) > memory.peak_bytes()
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("name", [f"conv{kind}{rank}d" for kind in ("", "_transpose") for rank in (1, 2, 3)])
+def test_the_memory_of_a_complex_convolution_is_a_lower_bound(name: str, kernel: int, dtype: torch.dtype) -> None:
+    """Three convolutions of real numbers with their sums, each with a workspace of its own; tensors are counted."""
+    rank = int(name[-2])
+    x, weight = torch.ones(2, 4, *[6] * rank, dtype=dtype), torch.ones(4, 4, *[kernel] * rank, dtype=dtype)
+    function = getattr(F, name)
+    model, inputs = Call(lambda self, x, weight: function(x, weight)), ModelInputs(x, weight)
+    memory = BACKEND.trace(model, inputs).memory
+    assert memory.missing == (f"the workspace of {name} of unknown size (1 call)",)
+    assert memory.peak_bytes() == x.nbytes + weight.nbytes + function(x, weight).nbytes
+    assert BACKEND.measure_memory(model, inputs) > memory.peak_bytes()
+
+
 def test_inverse_transforms_of_one_dimension_copy_nothing() -> None:
     model, inputs = Call(lambda self, x: torch.fft.irfft(x)), ModelInputs(torch.ones(4, 33, dtype=torch.complex64))
     memory = BACKEND.trace(model, inputs).memory
