@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -195,8 +196,13 @@ def test_a_model_with_two_outputs_is_refused() -> None:
 # Times ----------------------------------------------------------------------------------------------------------------
 
 
+def count_seconds(request: Any, seconds: float) -> dict[str, float]:
+    """Return so many seconds for each node that ran."""
+    return {entry.node_name: seconds for entry in request.profiling_info if entry.status == entry.Status.EXECUTED}
+
+
 def count_microseconds(request: Any, passes: int) -> dict[str, float]:
-    return {entry.node_name: 1e-6 * passes for entry in request.profiling_info}
+    return count_seconds(request, 1e-6 * passes)
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
@@ -228,13 +234,81 @@ def test_the_work_of_with_operator_times_is_all_of_the_work(name: str, monkeypat
 
 
 def test_layers_and_what_is_between_them_add_up_to_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a counted millisecond of each operator, in two passes after the two that warm up."""
-    monkeypatch.setattr(timing, "_read_counters", lambda request, passes: {"first": 1e-9 * passes})
+    """Of a counted microsecond of each operator, in two passes after the two that warm up."""
+    monkeypatch.setattr(timing, "_read_counters", count_microseconds)
     model = BUILDERS["mlp"]()
     times = BACKEND.layer_times(model, inputs_for("mlp"), passes=2)
     whole = [sum(layer.own_forward[index] for layer in times) for index in (0, 1)]
     assert min(whole) > 0
     assert {layer.path for layer in times} == {layer.path for layer in BACKEND.trace(model, None).layers}
+
+
+def multiply_thrice(*names: str) -> Any:
+    """Return a network of three products with a row of 4 numbers: of 16, 8 and 4 multiply-accumulates."""
+    x = ops.parameter([1, 4], np.float32, name="x")
+    made = x
+    for name, width in zip(names, (4, 2, 2), strict=True):
+        factor = ops.constant(np.ones((made.shape[1], width), np.float32))
+        made = ops.matmul(made, factor, False, False)
+        made.set_friendly_name(name)
+    return openvino.Model([made], [x], "net")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a/mm", "b/mm", "c/mm"),
+        ("a/x,y", "b/,", "c/x,,y"),
+        ("a/p", "a/q", "a/p,q"),
+        ("a/mm", "b/mm", "b/mm"),
+        ("a/mm", "a/mm", "a/mm_1"),
+        ("a/#2", "b/#3", "c/#1"),
+    ],
+)
+def test_a_layer_has_the_time_of_its_products_whatever_their_names(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a counted nanosecond of each node that ran."""
+    monkeypatch.setattr(timing, "_read_counters", lambda request, passes: count_seconds(request, 1e-9 * passes))
+    model, inputs = multiply_thrice(*names), ModelInputs(np.ones((1, 4), np.float32))
+    products = [node for node in BACKEND.time_nodes(model, inputs, "cpu", 2).nodes if node.called.inside]
+    assert [[op.name for op in node.called.inside] for node in products] == [["MatMul"]] * 3
+    assert [node.layer for node in products] == [name.split("/")[0] for name in names]
+    assert all(min(node.seconds) > 0 for node in products)
+    assert [node.get_friendly_name() for node in model.get_ordered_ops() if "MatMul" in str(node)] == list(names)
+
+
+@pytest.mark.parametrize("names", [("a/mm", "b/x,y", "c/mm"), ("a/mm", "b/mm", "b/mm")])
+def test_fusions_of_nodes_that_names_do_not_tell_apart_are_refused(names: tuple[str, ...]) -> None:
+    model, inputs = multiply_thrice(*names), ModelInputs(np.ones((1, 4), np.float32))
+    with pytest.raises(NotOfferedError, match=f"'{names[1]}' has a comma, or is the name of several nodes"):
+        map_fusions(openvino.compile_model(model, "CPU"), model, inputs)
+
+
+def test_the_time_of_copies_that_the_device_adds_is_the_model_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A counted second of each node that ran: each convolution has one, and the model itself has all others."""
+    x = ops.parameter([1, 3, 32, 32], np.float32, name="x")
+    made = x
+    for name, channels in (("stem/conv", 3), ("head/conv", 16)):
+        kernel = ops.constant(np.ones((16, channels, 3, 3), np.float32))
+        made = ops.convolution(made, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+        made.set_friendly_name(name)
+    copies = []
+
+    def count(request: Any, passes: int) -> dict[str, float]:
+        copies.append(sum(entry.node_type == "Reorder" for entry in request.profiling_info))
+        return count_seconds(request, passes)
+
+    monkeypatch.setattr(timing, "_read_counters", count)
+    model, inputs = openvino.Model([made], [x], "net"), ModelInputs(np.ones((1, 3, 32, 32), np.float32))
+    ran = BACKEND.time_nodes(model, inputs, "cpu", 1)
+    shares = Counter({"": 0.0})
+    for node in ran.nodes:
+        shares[node.layer] += node.seconds[0] / ran.whole[0] * (2 + copies[0])
+    assert copies[0] > 0
+    assert shares == pytest.approx({"": copies[0], "stem": 1, "head": 1})
+    table = operator_table(BACKEND.operator_times(model, inputs), {"forward": BACKEND.trace(model, inputs)})
+    assert {row["missing"] for row in table} == {""}
 
 
 def test_counters_that_round_to_nothing_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +318,7 @@ def test_counters_that_round_to_nothing_are_said(monkeypatch: pytest.MonkeyPatch
 
 
 def test_counters_that_add_up_to_more_than_the_pass_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        timing, "_read_counters", lambda request, passes: {"__module.first/aten::add/Add_2": 9.0 * passes}
-    )
+    monkeypatch.setattr(timing, "_read_counters", lambda request, passes: count_seconds(request, 9 * passes))
     times = BACKEND.operator_times(BUILDERS["mlp"](), inputs_for("mlp"), passes=3)
     for index, whole in enumerate(times.whole["forward"]):
         assert sum(row.seconds[index] for row in times.operators) == pytest.approx(whole)
