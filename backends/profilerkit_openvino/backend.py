@@ -20,7 +20,7 @@ from profilerkit.process.contents import list_contents
 from profilerkit.protocols import NamesDevices, NoticesTraining, TimesLayers, TimesOperators
 
 from .costs import COSTS, OPERATORS
-from .layers import name_model
+from .layers import name_model, read_name
 from .loaders import open_model
 from .nodes import dtype_name, list_inner
 from .runs import MODES, open_runtime, prepare_run, resolve_device
@@ -89,8 +89,8 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
         return time_nodes(model, inputs, device, self.execution_modes[0], passes)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return a digest of the nodes and, with ``values``, of the constants: a model may be changed in place."""
-        digest = hashlib.blake2b(digest_size=16)
+        """Return a digest of names, nodes and, with ``values``, constants: a model may be changed in place."""
+        digest = hashlib.blake2b(read_name(model).encode(), digest_size=16)
         for fact in _list_facts(model.get_ordered_ops(), values):
             digest.update(fact)
         return digest.hexdigest(), list_contents(COSTS.list_added())
@@ -105,7 +105,7 @@ def _list_facts(nodes: Sequence[Any], values: bool) -> Iterator[bytes]:
     places = {node.get_name(): index for index, node in enumerate(nodes)}
     for node in nodes:
         sources = [(places[source.get_node().get_name()], source.get_index()) for source in node.input_values()]
-        outputs = [(str(output.get_partial_shape()), str(output.get_element_type())) for output in node.outputs()]
+        outputs = [_describe_output(output) for output in node.outputs()]
         yield repr((node.get_friendly_name(), node.get_type_name(), node.get_attributes(), sources, outputs)).encode()
         if values and node.get_type_name() == "Constant":
             tensor = node.get_tensor_view()
@@ -113,3 +113,8 @@ def _list_facts(nodes: Sequence[Any], values: bool) -> Iterator[bytes]:
             yield repr(tensor.str_data.tolist()).encode() if is_text else tensor.data.tobytes()
         for body in list_inner(node):
             yield from _list_facts(body.get_ordered_ops(), values)
+
+
+def _describe_output(output: Any) -> tuple[str, str, list[str]]:
+    """Return the shape, the dtype and the names of an output of a node."""
+    return str(output.get_partial_shape()), str(output.get_element_type()), sorted(output.get_names())

@@ -23,7 +23,7 @@ from .costs import OPERATORS
 from .nodes import read_consumers
 from .weights import Weight, find_readers, find_weights
 
-__all__ = ["Layers", "find_layers", "name_model"]
+__all__ = ["Layers", "find_layers", "name_model", "read_name"]
 
 #: The name that TensorFlow's converter gives every model.
 _OF_TENSORFLOW = "TensorFlow_Frontend_IR"
@@ -52,13 +52,16 @@ class Layers(Scopes):
 
 
 def name_model(model: Any) -> str:
-    """Return the name of a model; for a converted Keras model, the name of the Keras model.
-
-    "Model" for a model that OpenVINO has numbered, whose name differs from run to run.
-    """
-    name = str(model.get_friendly_name())
+    """Return the name of a model; for a converted Keras model, the name of the Keras model."""
+    name = read_name(model)
     if name == _OF_TENSORFLOW:
         return find_keras_name(list(_list_scoped(model.get_ordered_ops()))) or name
+    return name
+
+
+def read_name(model: Any) -> str:
+    """Return the name that a model has; "Model" if OpenVINO has numbered it, as that differs from run to run."""
+    name = str(model.get_friendly_name())
     return "Model" if re.fullmatch(r"Model\d+", name) else name
 
 

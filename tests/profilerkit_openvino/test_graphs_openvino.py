@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,36 @@ def test_a_model_with_other_texts_is_another_model() -> None:
 
     assert make("a", "b", "c") != make("a", "b", "d")
     assert make("ab", "c", "d") != make("a", "bc", "d")
+
+
+@pytest.mark.parametrize(
+    "rename",
+    [
+        lambda model: model.set_friendly_name("renamed"),
+        lambda model: model.get_ordered_ops()[1].set_friendly_name("renamed"),
+        lambda model: model.get_parameters()[0].set_friendly_name("renamed"),
+        lambda model: model.input(0).get_tensor().set_names({"renamed"}),
+        lambda model: model.output(0).get_tensor().set_names({"renamed"}),
+    ],
+    ids=["model", "node", "input", "names of an input", "names of an output"],
+)
+@pytest.mark.parametrize("values", [True, False])
+def test_a_model_with_other_names_is_another_model(rename: Callable[[Any], None], values: bool) -> None:
+    x = ops.parameter([3], np.float32, name="x")
+    model = openvino.Model([ops.relu(x)], [x], "net")
+    before = OpenvinoBackend().fingerprint(model, values)
+    assert OpenvinoBackend().fingerprint(model, values) == before
+    rename(model)
+    assert OpenvinoBackend().fingerprint(model, values) != before
+
+
+def test_a_profiler_traces_a_renamed_model_again() -> None:
+    x = ops.parameter([3], np.float32, name="x")
+    model = openvino.Model([ops.relu(x)], [x], "net")
+    profiler = OpenvinoProfiler(model, inputs=np.ones(3, np.float32))
+    assert profiler.compute_status("trace").layers[0].type == "net"
+    model.set_friendly_name("renamed")
+    assert profiler.compute_status("trace").layers[0].type == "renamed"
 
 
 @pytest.mark.parametrize("value", ["word", "\u6771\u4eac"])
