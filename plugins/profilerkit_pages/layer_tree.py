@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
 from profilerkit.results.report import Report
-from profilerkit.trace.columns import TRAFFIC
+from profilerkit.trace.columns import ENDS, TRAFFIC
 from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_table import LayerTable, is_by_layer
 
@@ -28,28 +29,37 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
     """
     tables = {"": report.layers or LayerTable(())}
     tables |= {record.key: record.value for record in report.statuses.values() if is_by_layer(record.value)}
-    rows: dict[str, dict[str, Any]] = {row["path"]: {} for table in tables.values() for row in table}
+    merged: dict[str, dict[str, Any]] = {row["path"]: {} for table in tables.values() for row in table}
     for metric, table in tables.items():
-        for name, columns in _group_ends(table.columns).items():
-            is_other = any(_is_other(column, rows[row["path"]], row) for column in columns for row in table)
-            for column in columns:
-                values = {row["path"]: row[column] for row in table}
-                merged = f"{name} ({metric}){column.removeprefix(name)}" if is_other else column
-                for path, row in rows.items():
-                    if row.get(merged) in _NOTHING:
-                        row[merged] = values.get(path)
-    for row in rows.values():
-        traffic: list[Any] = [row.get(column) for column in TRAFFIC]
-        row["bytes_moved"] = sum(traffic) if all(map(is_number, traffic)) else None
-    return list(rows.values())
+        rows = {row["path"]: _add_traffic(row) for row in table}
+        names = _name_columns(rows, merged, metric)
+        for path, row in merged.items():
+            values = rows.get(path, {})
+            row |= {name: values.get(column) for column, name in names.items() if row.get(name) in _NOTHING}
+    return list(merged.values())
 
 
-def _group_ends(columns: Iterable[str]) -> dict[str, list[str]]:
-    """Return columns by the name that they share with the columns of their ends: ``macs_low`` is with ``macs``."""
-    groups: dict[str, list[str]] = {}
-    for column in columns:
-        groups.setdefault(column.removesuffix("_low").removesuffix("_high"), []).append(column)
-    return groups
+def _add_traffic(row: Row) -> Row:
+    """Return a row with the bytes that are read and written together, unless it has a column of that name itself."""
+    traffic: list[Any] = [row.get(column) for column in TRAFFIC]
+    moved = sum(traffic) if all(map(is_number, traffic)) else None
+    return {**row, "bytes_moved": row.get("bytes_moved", moved)}
+
+
+def _name_columns(rows: Mapping[str, Row], merged: Mapping[str, Row], metric: str) -> dict[str, str]:
+    """Return the name that each column of a metric has among the rows of all tables.
+
+    A count and its ends, such as ``macs`` and ``macs_low``, stand together, and are named with the metric together.
+    """
+    columns = next(iter(rows.values()), {})
+    counts = {column: re.sub(f"({'|'.join(ENDS)})$", "", column) for column in columns}
+    others = {counts[column] for path, row in rows.items() for column in row if _is_other(column, merged[path], row)}
+    return {
+        column: f"{count} ({metric}){column.removeprefix(count)}" if count in others else column
+        for count in dict.fromkeys(counts.values())
+        for column in columns
+        if counts[column] == count
+    }
 
 
 def _is_other(column: str, before: Row, row: Row) -> bool:

@@ -160,6 +160,17 @@ def test_bytes_moved_are_those_that_are_read_and_written() -> None:
     assert values(told, "bytes_moved") == [7, 8, 9, 10, 11]
 
 
+def test_a_metric_keeps_its_own_bytes_moved() -> None:
+    """Without bytes of the trace they have the column alone; beside other bytes of the trace, one of their own."""
+    moved = LayerTable([{"path": row["path"], "type": row["type"], "bytes_moved": 7} for row in small().layers or ()])
+    statuses = {"probe": status("probe", moved, "")}
+    alone = read_page(replace(small(), layers=None, statuses=statuses))["reports"][0]
+    assert values(alone, "bytes_moved") == [7] * 5
+    beside = read_page(replace(small(), statuses=statuses))["reports"][0]
+    assert values(beside, "bytes_moved") == [5 * 128, 3 * 128, 128, 128, 128]
+    assert values(beside, "bytes_moved (probe)") == [7] * 5
+
+
 def test_columns_of_any_kind_are_text_or_numbers() -> None:
     rows = [
         {**row, "params_by_dtype": {"float32": 3, "int8": 1}, "weight_bytes": 4 * row["params"], "macs_share": 0.5}
