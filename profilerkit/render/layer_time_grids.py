@@ -6,7 +6,7 @@ the layers inside (``forward_seconds``), and mostly one of the layer's own, with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
@@ -60,12 +60,13 @@ def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None 
     ]
     if any(row.get("calls", 1) != 1 for row in rows):
         columns.append(GridColumn("Calls", list(map(write_calls, rows)), is_number=True))
-    for name in _list_times(layers.columns):
-        if any(row[name] is not None for row in rows):
-            columns += _list_time_columns(name, layers, rows, is_whole)
+    for time in _list_times(layers.columns):
+        if any(row[time] is not None for row in rows):
+            columns += _list_time_columns(time, layers, rows, is_whole)
     for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
-        if any(row.get(key) for row in rows):
-            columns.append(GridColumn(heading, [row[key] for row in rows]))
+        cells = [row.get(key, "") for row in rows]
+        if any(cells):
+            columns.append(GridColumn(heading, cells))
     return make_grid(title, columns, rows, is_whole)
 
 
@@ -78,31 +79,35 @@ def _list_times(columns: Iterable[str]) -> list[str]:
     return [name for name in columns if name.endswith(_SECONDS) and not name.startswith(_OWN) and name != _SUBTRACTED]
 
 
-def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> Iterator[GridColumn]:
-    """Yield the columns of one kind of time, and its share of the model's.
+def _list_time_columns(time: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> list[GridColumn]:
+    """Return the columns of one kind of time: the times, their shares of the model's, and own times beside the others.
 
     A grid of the slowest layers has own times if the table has them. A grid of all layers has the times with the layers
-    inside; if a layer with layers inside has a notable own time, a second column shows own times.
+    inside; if a layer with layers inside has a notable own time, one more column shows the own times of such layers.
     """
-    own_seconds = f"{_OWN}{seconds}"
-    has_own = own_seconds in layers.columns
-    shown = seconds if is_whole or not has_own else own_seconds
-    cells = [_write_seconds(row, shown, layers) for row in rows]
-    yield GridColumn(_write_heading(shown), cells, is_number=True)
-    whole = next((row.get(seconds) for row in layers if not row["path"]), None)
-    if not has_own or not whole:
-        return
-    shares = ["-" if row[shown] is None else share_text(row[shown] / whole) for row in rows]
-    heading = f"Share of\n{' '.join(split_words(seconds.removesuffix(_SECONDS)))}"
-    yield GridColumn(heading, shares, is_number=True)
-    if is_whole and any(_holds_others(row) and (row[own_seconds] or 0) >= _LEAST_OWN * whole for row in rows):
-        # The own seconds of a layer without others inside are all that it has: they are shown already.
-        cells = [_write_seconds(row, own_seconds, layers) if _holds_others(row) else "" for row in rows]
-        yield GridColumn(_write_heading(own_seconds), cells, is_number=True)
+    own_time = f"{_OWN}{time}"
+    if own_time not in layers.columns:
+        return [_make_time_column(time, rows, layers)]
+    shown = time if is_whole else own_time
+    columns = [_make_time_column(shown, rows, layers)]
+    model_seconds = next((row[time] for row in layers if not row["path"]), None)
+    if not model_seconds:
+        return columns
+    heading = f"Share of\n{' '.join(split_words(time.removesuffix(_SECONDS)))}"
+    shares = ["-" if row[shown] is None else share_text(row[shown] / model_seconds) for row in rows]
+    columns.append(GridColumn(heading, shares, is_number=True))
+    own_of_holders = [row[own_time] or 0 for row in rows if _holds_others(row)]
+    if is_whole and max(own_of_holders, default=0) >= _LEAST_OWN * model_seconds:
+        # The time of a layer without others inside is all its own, and shown already.
+        own_times = _make_time_column(own_time, rows, layers)
+        cells = [cell if _holds_others(row) else "" for cell, row in zip(own_times.cells, rows, strict=True)]
+        columns.append(own_times._replace(cells=cells))
+    return columns
 
 
-def _write_heading(column: str) -> str:
-    return write_title(column.removesuffix(_SECONDS))
+def _make_time_column(column: str, rows: Iterable[Row], layers: LayerTable) -> GridColumn:
+    cells = [_write_seconds(row, column, layers) for row in rows]
+    return GridColumn(write_title(column.removesuffix(_SECONDS)), cells, is_number=True)
 
 
 def _holds_others(row: Row) -> bool:
