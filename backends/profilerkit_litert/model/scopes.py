@@ -23,26 +23,21 @@ _UNPACKING = "DEQUANTIZE"
 
 
 class _Node(NamedTuple):
-    """An operator with the names that tell its layer; it is a `ScopedNode`, whose fields have the names of ONNX.
+    """An operator with the names that tell its layer: a `ScopedNode`, whose fields have the names of ONNX.
 
     Attributes:
-        operator: The operator.
-        weight: The name of its weight; empty if it has none.
+        op_type: Its type: "CONV_2D".
         name: The scope that tells its layer; empty if none does.
         input: The tensors that it reads, by their numbers as text, because names may be equal; empty if left out.
         output: The tensors that it makes, in the same way.
+        has_weight: Whether it has a weight: in the graphs that it runs, such as those of a WHILE, it may have some.
     """
 
-    operator: Operator
-    weight: str
+    op_type: str
     name: str
     input: Sequence[str]
     output: Sequence[str]
-
-    @property
-    def op_type(self) -> str:
-        """Its type: "CONV_2D"."""
-        return self.operator.name
+    has_weight: bool
 
 
 def find_scopes(graph: Graph, name: str) -> Scopes:
@@ -50,13 +45,11 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
     packed = _find_packed(graph)
     nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
     around = find_keras_layers(nodes)
-    typed = []
-    for node, layers in zip(nodes, around, strict=True):
-        # The weights in the graphs of an operator, such as a WHILE, belong to its layer.
-        has_weight = bool(node.weight or node.operator.graphs)
-        typed.append(TypedOperator(layers[-1].path if layers else "", node.op_type, has_weight))
-    # A layer has the type of its first operator with a weight. The operator that unpacks a weight reads one too, and is
-    # before the operator that uses it: sorted last here, so that the layer of both is a CONV_2D, and no DEQUANTIZE.
+    typed = [
+        TypedOperator(layers[-1].path if layers else "", node.op_type, node.has_weight)
+        for node, layers in zip(nodes, around, strict=True)
+    ]
+    # A layer has the type of its first operator with a weight: of one that computes with it before one that unpacks it.
     typed.sort(key=lambda operator: operator.type == _UNPACKING)
     return Scopes(
         chains=[(ROOT, *layers) for layers in around],
@@ -65,10 +58,15 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
 
 
 def _make_node(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> _Node:
-    made = next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
+    output = next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
     weight = _name_weight(graph, operator, packed)
-    inputs, outputs = _write_numbers(operator.inputs), _write_numbers(operator.outputs)
-    return _Node(operator, weight, _choose_scope(made, weight), inputs, outputs)
+    return _Node(
+        operator.name,
+        _choose_scope(output, weight),
+        _write_numbers(operator.inputs),
+        _write_numbers(operator.outputs),
+        has_weight=bool(weight or operator.graphs),
+    )
 
 
 def _write_numbers(indices: Sequence[int]) -> list[str]:
@@ -108,14 +106,14 @@ def _choose_scope(output: str, weight: str) -> str:
     >>> _choose_scope("net/conv_2/Add;net/conv_1/convolution", weight="net/conv_1/convolution")
     'net/conv_1/convolution'
     """
-    parts, owners = _split_name(output), _split_name(weight)
-    if not owners:
-        return parts[0] if parts else ""
-    owner = owners[0].rpartition("/")[0]
-    if any(part.rpartition("/")[0] == owner for part in parts):
-        return owners[0]
-    calls = [part for part in parts if _leave_out_numbers(part) == _leave_out_numbers(owners[0])]
-    return calls[0] if calls else owners[0]
+    scopes, weight_scopes = _split_name(output), _split_name(weight)
+    if not weight_scopes:
+        return scopes[0] if scopes else ""
+    owner = weight_scopes[0]
+    if _leave_out_operator(owner) in map(_leave_out_operator, scopes):
+        return owner
+    call = _leave_out_numbers(owner)
+    return next((scope for scope in scopes if _leave_out_numbers(scope) == call), owner)
 
 
 def _split_name(name: str) -> list[str]:
@@ -130,8 +128,7 @@ def _split_name(name: str) -> list[str]:
     """
     parts = [part for part in name.split(";") if "/" in part]
     # litert-torch writes classes with their modules. A layer of TensorFlow's with a dot in its name is taken for one.
-    is_by_litert_torch = any("." in part for part in parts)
-    if not is_by_litert_torch:
+    if not any("." in part for part in parts):
         return parts
     return ["".join(f"{_read_torch_scope(scope)}/" for scope in part.split("/")) for part in reversed(parts)]
 
@@ -143,6 +140,11 @@ def _read_torch_scope(scope: str) -> str:
     return (layer or kind) if dot else scope
 
 
+def _leave_out_operator(name: str) -> str:
+    """Return the scopes of a name without its operator: "net/conv_1/" of "net/conv_1/convolution"."""
+    return f"{name.rpartition('/')[0]}/"
+
+
 def _leave_out_numbers(name: str) -> str:
     """Return the scopes of a name without the numbers of calls: "net/conv/" of "net/conv_1/convolution"."""
-    return re.sub(r"_\d+(?=/)", "", f"{name.rpartition('/')[0]}/")
+    return re.sub(r"_\d+(?=/)", "", _leave_out_operator(name))
