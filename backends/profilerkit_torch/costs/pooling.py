@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_by_name, register_existing, register_free, register_op_cost
+from .registry import Cost, Shape, register_by_name, register_existing, register_free
+
+#: The mode of looking up rows that takes their maximum.
+_MAXIMUM = 2
 
 
 def _count_window(kernel: int | Sequence[int], dimensions: int) -> int:
@@ -29,40 +33,56 @@ def _take_pooled(out: Any) -> Shape:
     return pooled
 
 
-def _register_pooling(kind: str, dimensions: int) -> None:
-    is_average = kind == "avg"
-
-    def pool(x: Shape, kernel: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """One comparison or addition for each element of the window."""
-        return pooling.pool(_take_pooled(out).numel, _count_window(kernel, dimensions), is_average)
-
-    def adaptive_pool(x: Shape, size: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """One comparison or addition for each element of each window."""
-        return pooling.pool(_count_covered(x, _take_pooled(out), dimensions), 1, is_average)
-
-    name = f"{kind}_pool{dimensions}d"
-    register_existing(pool, name)
-    if not is_average:
-        register_existing(pool, f"{name}_with_indices", f"quantized_{name}", f"mkldnn_{name}", f"fractional_{name}")
-    register_existing(adaptive_pool, f"adaptive_{name}", f"_adaptive_{name}", f"mkldnn_adaptive_{name}")
+def _pool(average: bool, dimensions: int, x: Shape, kernel: Any, *_: Any, out: Any, **__: Any) -> Cost:
+    """One comparison or addition for each element of the window."""
+    return pooling.pool(_take_pooled(out).numel, _count_window(kernel, dimensions), average)
 
 
+def _pool_adaptively(average: bool, dimensions: int, x: Shape, size: Any, *_: Any, out: Any, **__: Any) -> Cost:
+    """One comparison or addition for each element of each window."""
+    return pooling.pool(_count_covered(x, _take_pooled(out), dimensions), 1, average)
+
+
+def _average_gradient(dimensions: int, dy: Shape, x: Shape, kernel: Any, *_: Any, out: Shape) -> Cost:
+    """One addition for each element of the window of each gradient."""
+    return pooling.pool_gradient(dy.numel * _count_window(kernel, dimensions))
+
+
+def _adaptive_average_gradient(dimensions: int, dy: Shape, x: Shape, *, out: Shape) -> Cost:
+    """One addition for each element of each window."""
+    return pooling.pool_gradient(_count_covered(x, dy, dimensions))
+
+
+# Torch lacks some kinds of pooling for some dimensions: `register_existing` leaves them out.
 for _dimensions in (1, 2, 3):
-    _register_pooling("avg", _dimensions)
-    _register_pooling("max", _dimensions)
+    for _name, _average in ((f"avg_pool{_dimensions}d", True), (f"max_pool{_dimensions}d", False)):
+        register_existing(
+            partial(_pool, _average, _dimensions),
+            *(_name, f"{_name}_with_indices", f"quantized_{_name}", f"mkldnn_{_name}", f"fractional_{_name}"),
+        )
+        register_existing(
+            partial(_pool_adaptively, _average, _dimensions),
+            *(f"adaptive_{_name}", f"_adaptive_{_name}", f"mkldnn_adaptive_{_name}"),
+        )
+    register_existing(partial(_average_gradient, _dimensions), f"avg_pool{_dimensions}d_backward")
+    register_existing(
+        partial(_adaptive_average_gradient, _dimensions),
+        *(f"_adaptive_avg_pool{_dimensions}d_backward", f"mkldnn_adaptive_avg_pool{_dimensions}d_backward"),
+    )
 
 
 @register_by_name("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 def embedding_bag(
     *, weight: Shape, indices: Shape, mode: int = 0, per_sample_weights: Shape | None = None, out: Any, **_: Any
 ) -> Cost:
-    """Return the cost for each element of each row that is looked up; mode 2 is the maximum."""
-    return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == 2)
+    """Return the cost for each element of each row that is looked up."""
+    return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == _MAXIMUM)
 
 
-# Gradients: elements that were read several times get the sum; elements that were read once are moved, which is free --
+# Gradients ------------------------------------------------------------------------------------------------------------
 
 
+# The gradient of an element that was read once is moved, which is free; that of an element read several times is a sum.
 register_free(
     "aten",
     """
@@ -85,33 +105,13 @@ _ADDED_UP = """
     upsample_nearest1d upsample_nearest2d upsample_nearest3d
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d unfold
 """
-for _name in _ADDED_UP.split():
-    register_op_cost(f"aten::{_name}_backward", _add_up)
+register_existing(_add_up, *(f"{name}_backward" for name in _ADDED_UP.split()))
 
 
-def _register_average_gradient(dimensions: int) -> None:
-    @register_op_cost(f"aten::avg_pool{dimensions}d_backward")
-    def average(dy: Shape, x: Shape, kernel: int | Sequence[int], *_: Any, out: Shape) -> Cost:
-        """One addition for each element of the window of each gradient."""
-        return pooling.pool_gradient(dy.numel * _count_window(kernel, dimensions))
-
-    def adaptive_average(dy: Shape, x: Shape, *, out: Shape) -> Cost:
-        """One addition for each element of each window."""
-        return pooling.pool_gradient(_count_covered(x, dy, dimensions))
-
-    register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d_backward", adaptive_average)
-    if dimensions == 2:
-        register_op_cost("aten::mkldnn_adaptive_avg_pool2d_backward", adaptive_average)
-
-
-for _dimensions in (2, 3):
-    _register_average_gradient(_dimensions)
-
-
-@register_op_cost("aten::embedding_dense_backward")
-def embedding_gradient(dy: Shape, indices: Shape, rows: Any, padding: Any, scaled: bool, *, out: Shape) -> Cost:
+@register_by_name("aten::embedding_dense_backward")
+def embedding_gradient(*, dy: Shape, scale_grad_by_freq: bool, out: Shape, **_: Any) -> Cost:
     """One addition for each element of the gradient, and a division if rows are scaled by their frequency."""
-    return pooling.embedding_gradient(dy.numel, bool(scaled))
+    return pooling.embedding_gradient(dy.numel, bool(scale_grad_by_freq))
 
 
 @register_by_name("aten::_embedding_bag_backward", "aten::_embedding_bag_dense_backward")
@@ -127,14 +127,14 @@ def embedding_bag_gradient(
 ) -> Cost:
     """Return the cost: an addition for each element of each row that was looked up, a product if it was weighted.
 
-    If the bag took the maximum (mode 2), one addition for each element of the gradient.
+    If the bag took the maximum, one addition for each element of the gradient.
     """
-    if mode == 2:
+    if mode == _MAXIMUM:
         return pooling.embedding_gradient(dy.numel)
     return pooling.embedding_gradient(indices.numel * dy[-1], bool(scale_grad_by_freq), per_sample_weights is not None)
 
 
-@register_op_cost("aten::_embedding_bag_per_sample_weights_backward")
-def embedding_bag_weights_gradient(dy: Shape, rows: Shape, indices: Shape, *_: Any, out: Shape) -> Cost:
+@register_by_name("aten::_embedding_bag_per_sample_weights_backward")
+def embedding_bag_weights_gradient(*, dy: Shape, indices: Shape, out: Shape, **_: Any) -> Cost:
     """The product of each row that was looked up with its bag's gradient, and their sum: two for each element."""
     return pooling.bag_weights_gradient(indices.numel * dy[-1])
