@@ -130,7 +130,7 @@ class Channel:
         self.socket.sendall(frame(kind, content))
 
     def receive(self) -> dict[str, Any]:
-        """Wait for a small message and return it; raises `ChannelError` if the other end is closed.
+        """Wait for a small message and return it; raises `ChannelError` for a report, and if the other end is closed.
 
         Nothing beyond it is read: descriptors may come with the next bytes, and they would be lost.
         """
@@ -139,4 +139,7 @@ class Channel:
             if not piece:
                 raise ChannelError("the other end is closed")
             self._waiting.extend(self._reader.read(piece))
-        return decode(self._waiting.pop(0).content)
+        message = self._waiting.pop(0)
+        if message.kind != MESSAGE:
+            raise ChannelError("a report came in place of a message")
+        return decode(message.content)

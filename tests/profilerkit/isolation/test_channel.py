@@ -90,6 +90,18 @@ def test_two_ends_talk(monkeypatch: pytest.MonkeyPatch) -> None:
     ends[1].socket.close()
 
 
+def test_a_report_is_no_small_message() -> None:
+    """Not even if its content could be one; the message behind it is received."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        Channel(ours).send_report(b'{"go": true}')
+        Channel(ours).send(go=False)
+        end = Channel(theirs)
+        with pytest.raises(ChannelError, match="a report came in place of a message"):
+            end.receive()
+        assert end.receive() == {"go": False}
+
+
 def test_a_copy_of_the_process_ends_where_it_would_speak(monkeypatch: pytest.MonkeyPatch) -> None:
     class Left(BaseException):
         pass
