@@ -6,6 +6,7 @@ A zone ``intel-rapl:0`` is a processor package, ``intel-rapl:0:1`` a part of it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from .counters import Counter, Counters
@@ -24,25 +25,30 @@ def find_rapl_counters(powercap: Path = POWERCAP) -> Counters:
     """
     counters: list[Counter] = []
     missing: list[str] = []
+    left_out: list[str] = []
     for zone in sorted(powercap.glob("intel-rapl:*")):
         energy = zone / "energy_uj"
         try:
             name = (zone / "name").read_text(encoding="ascii").strip()
-            if _is_counted(name):
+            if not _is_counted(name):
+                left_out.append(f"{name} ({zone.name})")
+            else:
                 counters.append(_make_counter(f"{name} ({zone.name})", energy, zone / "max_energy_range_uj"))
-        except PermissionError:
+        except PermissionError as error:
             missing.append(
-                f"{energy} cannot be read (permission denied): run as root, or let an administrator allow it with "
-                f"chmod a+r {energy}"
+                f"{error.filename} cannot be read (permission denied): run as root, or let an administrator allow it "
+                f"with chmod a+r {error.filename}"
             )
         except (OSError, ValueError) as error:
             missing.append(f"{energy} cannot be read ({error})")
     if not counters and not missing:
-        missing.append(_explain_absence(powercap))
+        missing.append(_explain_absence(powercap, left_out))
     return Counters(tuple(counters), tuple(missing))
 
 
-def _explain_absence(powercap: Path) -> str:
+def _explain_absence(powercap: Path, left_out: Sequence[str]) -> str:
+    if left_out:
+        return f"there is no energy counter of a processor: {powercap} has counters of {', '.join(left_out)} alone"
     return (
         f"there is no energy counter of a processor: {powercap / 'intel-rapl:0' / 'energy_uj'} does not exist. Linux "
         "has it on Intel's and AMD's processors, but most virtual machines and containers hide it: measure on the "

@@ -138,6 +138,14 @@ def test_no_counter_at_all_is_said(tmp_path: Path) -> None:
     assert "virtual machines and containers hide it: measure on the machine itself" in reason
 
 
+def test_counters_of_other_kinds_are_named_if_there_is_no_processor(tmp_path: Path) -> None:
+    add_zone(tmp_path, "intel-rapl:0", "psys")
+    add_zone(tmp_path, "intel-rapl:0:0", "core")
+    record = compute_energy(FakeModel(), tmp_path, FakeClock())
+    zones = "psys (intel-rapl:0), core (intel-rapl:0:0)"
+    assert record.missing == (f"there is no energy counter of a processor: {tmp_path} has counters of {zones} alone",)
+
+
 @pytest.fixture
 def locked(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
     """Files that may not be read; the mode of a file is no obstacle to root, who may run the tests."""
@@ -162,6 +170,14 @@ def test_a_counter_that_may_not_be_read_is_named(tmp_path: Path, locked: set[Pat
         f"{package} cannot be read (permission denied): run as root, or let an administrator allow it with chmod a+r "
         f"{package}",
     )
+
+
+def test_a_range_that_may_not_be_read_is_named(tmp_path: Path, locked: set[Path]) -> None:
+    highest = add_zone(tmp_path, "intel-rapl:0", "package-0").with_name("max_energy_range_uj")
+    locked.add(highest)
+    (reason,) = compute_energy(FakeModel(), tmp_path, FakeClock()).missing
+    assert reason.startswith(f"{highest} cannot be read (permission denied)")
+    assert reason.endswith(f"chmod a+r {highest}")
 
 
 def test_with_one_package_of_two_it_is_a_lower_bound(tmp_path: Path, locked: set[Path]) -> None:
