@@ -12,14 +12,46 @@ from ..errors import ArgumentError, InputError
 
 __all__ = ["is_tensor", "map_leaves", "require_shallow", "tensors_in"]
 
-#: The most levels of nesting that lists, tuples and dicts may have.
+#: The most levels of nesting inside a list, tuple or dict.
 DEEPEST = 100
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a tensor or an array of some framework: it has a shape and a dtype.
+
+    They are not read if the class has them: the shape of a nested tensor may raise anything.
+    """
+    return all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
+
+
+def _is_record(value: Any) -> bool:
+    """Return whether a value is an instance of a dataclass."""
+    return is_dataclass(value) and not isinstance(value, type)
+
+
+def tensors_in(structure: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield every tensor, or other wanted value, in nested tuples, lists, sets, mappings and dataclasses.
+
+    The structure is a result of the model; one that contains itself raises `RecursionError`.
+    """
+    if is_wanted(structure):
+        yield structure
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(structure, Mapping):
+        parts = structure.values()
+    elif isinstance(structure, (list, tuple, set)):
+        parts = structure
+    elif _is_record(structure):
+        parts = [getattr(structure, field.name, None) for field in fields(structure)]
+    for part in parts:
+        yield from tensors_in(part, is_wanted)
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     """Apply ``function`` to the leaves of nested tuples, named tuples, lists, mappings and dataclasses.
 
-    Raises `InputError` if they are nested deeper than Python can recurse.
+    Anything else is a leaf, also a set. Raises `InputError` if they are nested deeper than Python can recurse.
     """
     try:
         return _map_structure(value, function)
@@ -31,49 +63,18 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
 
 def _map_structure(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
-        items = {key: _map_structure(item, function) for key, item in value.items()}
-        return items if type(value) is dict else _copy_mapping(value, items)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple takes its items one by one
-        return type(value)(*(_map_structure(item, function) for item in value))
+        return _copy_mapping(value, {key: _map_structure(item, function) for key, item in value.items()})
     if isinstance(value, (tuple, list)):
-        return type(value)(_map_structure(item, function) for item in value)
-    # A tensor may be a dataclass in some backends.
-    if is_dataclass(value) and not (is_tensor(value) or isinstance(value, type)):
-        return _map_fields(value, function)
+        items = [_map_structure(item, function) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)  # a named tuple, or another
+    if _is_record(value) and not is_tensor(value):  # a tensor of some backends is a dataclass
+        result = copy.copy(value)
+        for field in fields(value):
+            if hasattr(value, field.name):
+                item = _map_structure(getattr(value, field.name), function)
+                object.__setattr__(result, field.name, item)  # also of a frozen dataclass
+        return result
     return function(value)
-
-
-def is_tensor(value: Any) -> bool:
-    """Return whether a value is a tensor or an array of some framework: it has a shape and a dtype.
-
-    They are not read if the class has them: the shape of a nested tensor may raise anything.
-    """
-    return all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
-
-
-def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield every tensor in a nested structure: tuples, lists, sets, mappings and dataclasses."""
-    if is_tensor(structure):
-        yield structure
-        return
-    parts: Iterable[Any] = ()
-    if isinstance(structure, Mapping):
-        parts = structure.values()
-    elif isinstance(structure, (list, tuple, set)):
-        parts = structure
-    elif hasattr(structure, "__dataclass_fields__"):
-        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
-    for part in parts:
-        yield from tensors_in(part, is_tensor)
-
-
-def _map_fields(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a copy of a dataclass instance (also a frozen one) with a function applied to the leaves of its fields."""
-    result = copy.copy(value)
-    for field in fields(value):
-        if hasattr(value, field.name):
-            object.__setattr__(result, field.name, _map_structure(getattr(value, field.name), function))
-    return result
 
 
 def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
@@ -81,7 +82,7 @@ def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
 
     A mapping whose items cannot be changed, or that cannot be copied, becomes a plain dictionary.
     """
-    if not hasattr(type(mapping), "__setitem__"):
+    if type(mapping) is dict or not hasattr(type(mapping), "__setitem__"):
         return items
     try:
         result = _copy_storage(mapping)
@@ -95,28 +96,29 @@ def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
 
 
 def _copy_storage(mapping: Mapping[Any, Any]) -> Any:
-    """Return a copy of a mapping that shares its values and nothing in which it holds them."""
-    if isinstance(mapping, dict) or hasattr(type(mapping), "__copy__"):
-        result: Any = copy.copy(mapping)
-        if getattr(mapping, "__dict__", None) is mapping:  # its keys are its attributes: ``self.__dict__ = self``
-            result.__dict__ = result
-        return result
-    # Its items are in an attribute that `copy.copy` would share with the user's mapping, which would then change too.
-    values = list(mapping.values())
-    return copy.deepcopy(mapping, {id(value): value for value in values})
+    """Return a copy of a mapping: the same values, in storage of its own."""
+    if not (isinstance(mapping, dict) or hasattr(type(mapping), "__copy__")):
+        # `copy.copy` would share the attribute that holds the items; a deep copy that takes the values as copied
+        # already does not.
+        return copy.deepcopy(mapping, {id(value): value for value in mapping.values()})
+    result: Any = copy.copy(mapping)
+    if getattr(mapping, "__dict__", None) is mapping:  # its keys are its attributes: ``self.__dict__ = self``
+        result.__dict__ = result
+    return result
 
 
 def require_shallow(name: str, value: Any) -> None:
     """Raise `ArgumentError` for lists, tuples and dicts that are nested too deeply, or contain themselves."""
-    level = [value]
-    for _ in range(DEEPEST + 2):
-        # Each once: a list may contain itself any number of times.
-        containers = {id(item): item for item in level if isinstance(item, (list, tuple, dict))}
-        if not containers:
-            return
-        level = []
-        for item in containers.values():
-            level += item.values() if isinstance(item, dict) else item
-    raise ArgumentError(
-        f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
-    )
+    items = [value]
+    for _ in range(1 + DEEPEST):  # open the value itself, then each level inside it
+        # Each container once: a list may contain itself any number of times.
+        containers = {id(item): item for item in items if _is_container(item)}.values()
+        items = [item for one in containers for item in (one.values() if isinstance(one, dict) else one)]
+    if any(map(_is_container, items)):
+        raise ArgumentError(
+            f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
+        )
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (list, tuple, dict))
