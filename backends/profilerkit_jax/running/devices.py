@@ -57,20 +57,20 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     if device is None:
         return _name_device_of_weights(subject)
     here = devices_here()
-    requested = {Device.CPU: "cpu", Device.GPU: "gpu"}.get(device, device) if isinstance(device, Device) else device
-    match = _NAME.fullmatch(str(requested))
+    match = _NAME.fullmatch(str(device.value if isinstance(device, Device) else device))
     name = "" if match is None else _make_name(match[1].lower(), int(match[2] or 0))
-    if name in here:
-        return name
-    raise DeviceNotAvailableError(
-        f"device {device!r} is not there; the devices of JAX in this process are: {', '.join(here)}"
-    )
+    if name not in here:
+        raise DeviceNotAvailableError(
+            f"device {device!r} is not there; the devices of JAX in this process are: {', '.join(here)}"
+        )
+    return name
 
 
 def _name_device_of_weights(subject: Subject | None) -> str:
-    device = _find_device(subject)
+    """Return the short name of the device that weights are bound to, the number of several, or JAX's default."""
+    bound = [] if subject is None else list(find_bound_devices(subject.values))
+    device = bound[0] if bound else _find_default_device()
     name = _make_name(device.platform, device.id)
-    bound = () if subject is None else find_bound_devices(subject.values)
     return f"{len(bound)} x {name.partition(':')[0]}" if len(bound) > 1 else name
 
 
@@ -79,14 +79,10 @@ def find_bound_devices(arrays: Iterable[Any]) -> set[Any]:
     return {device for array in arrays if getattr(array, "committed", False) for device in array.devices()}
 
 
-def _find_device(subject: Subject | None) -> Any:
-    """Return the device of the first weight that is on one device alone, otherwise JAX's default device."""
-    for value in () if subject is None else subject.values:
-        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and len(value.devices()) == 1:
-            [device] = value.devices()
-            return device
+def _find_default_device() -> Any:
+    """Return the device where JAX runs what is bound to none."""
     chosen = getattr(jax.config, "jax_default_device", None)  # a device, the name of a platform, or None
-    return chosen if hasattr(chosen, "platform") else jax.local_devices()[0]
+    return jax.local_devices(backend=chosen)[0] if chosen is None or isinstance(chosen, str) else chosen
 
 
 def device_info(name: str) -> DeviceInfo:

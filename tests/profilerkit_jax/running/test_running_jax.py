@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,21 @@ def test_devices() -> None:
     for missing in ("tpu:3", "gpu:99", "no such device"):
         with pytest.raises(DeviceNotAvailableError, match="the devices of JAX in this process are: cpu"):
             BACKEND.resolve_device(model, missing)
+
+
+@pytest.mark.parametrize(("chosen", "name"), [(None, "gpu:0"), ("cpu", "cpu")])
+def test_weights_that_are_bound_to_no_device_run_on_the_default(
+    chosen: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default is a platform by its name, if one is chosen; the first GPU, if there is one, otherwise."""
+
+    def list_devices(backend: str | None = None) -> list[SimpleNamespace]:
+        return [SimpleNamespace(platform=backend or "cuda", id=0)]
+
+    with jax.default_device(chosen):
+        model = Linear()
+        monkeypatch.setattr(jax, "local_devices", list_devices)
+        assert BACKEND.resolve_device(model, None) == name
 
 
 #: Runs a model on four devices: weights that are spread, inputs that are, and a `shard_map` over weights on no device.
