@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -43,22 +44,30 @@ def find_growth(
 
     Raises `InputError` for sizes that no rule explains.
     """
-    contents = [before, after] if later is None else [before, after, later]
-    histories = _list_histories(contents)
-    with_indexer = {find_layer(history.path) for history in histories if is_index(history.path)}
-    parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, like keys and values
-    for history in histories:
-        tensor, path = history.find_part(), history.path
-        is_chosen = find_layer(path) in with_indexer and not is_index(path) and tensor.window is None
-        limit = most_read if is_chosen and tensor.bytes_per_entry else None
-        kind = replace(tensor, path=path.rpartition(".")[0], bytes_per_entry=0, constant_bytes=0, most_read=limit)
-        part = parts.get(kind, kind)
-        parts[kind] = replace(
-            part,
-            bytes_per_entry=part.bytes_per_entry + tensor.bytes_per_entry // after.batch,
-            constant_bytes=part.constant_bytes + tensor.constant_bytes // after.batch,
-        )
-    return tuple(parts.values())
+    histories = _list_histories([before, after] if later is None else [before, after, later])
+    parts = [history.find_part() for history in histories]
+    with_indexer = {find_layer(part.path) for part in parts if is_index(part.path)}
+    return _join_alike([_limit_reads(part, with_indexer, most_read) for part in parts], after.batch)
+
+
+def _limit_reads(part: CacheLayer, with_indexer: set[str], most_read: int | None) -> CacheLayer:
+    """Return a part with its entries that a step reads at most: it reads a window, and the indexer itself, whole."""
+    is_chosen = find_layer(part.path) in with_indexer and not is_index(part.path)
+    has_limit = is_chosen and part.bytes_per_entry > 0 and part.window is None
+    return replace(part, most_read=most_read) if has_limit else part
+
+
+def _join_alike(parts: Sequence[CacheLayer], batch: int) -> tuple[CacheLayer, ...]:
+    """Return the sums of parts of a layer that grow alike, like keys and values, for one of so many sequences."""
+    entry_bytes: Counter[CacheLayer] = Counter()
+    constant_bytes: Counter[CacheLayer] = Counter()
+    for part in parts:
+        kind = replace(part, path=part.path.rpartition(".")[0], bytes_per_entry=0, constant_bytes=0)
+        entry_bytes[kind] += part.bytes_per_entry // batch
+        constant_bytes[kind] += part.constant_bytes // batch
+    return tuple(
+        replace(kind, bytes_per_entry=entry_bytes[kind], constant_bytes=constant_bytes[kind]) for kind in entry_bytes
+    )
 
 
 class _History(NamedTuple):
@@ -73,33 +82,31 @@ class _History(NamedTuple):
     has_encoder: bool
 
     def find_part(self) -> CacheLayer:
-        """Return how the tensor grows."""
-        present = [tensor for tensor in self.tensors if tensor is not None]
-        last, axis = present[-1], _find_growing_axis(present)
+        """Return how the tensor grows; raises `InputError` for sizes that no rule explains."""
+        last = [tensor for tensor in self.tensors if tensor is not None][-1]
+        axis = _find_tokens_axis(self.tensors)
         if axis is not None:
             return self._describe_growing(last, axis)
-        if None in self.tensors:  # without entries at the other lengths
-            return self._describe_growing(last, len(last.shape) - 2)
         if last.window is not None and _is_full_window(last, self.contexts[0]):
             return CacheLayer(self.path, last.bytes // (last.window - 1), window=last.window, heads=_count_heads(last))
         return CacheLayer(self.path, 0, last.bytes, heads=_count_heads(last) if self.has_encoder else None)
 
     def _describe_growing(self, last: CacheTensor, axis: int) -> CacheLayer:
-        """Return how the tensor grows along an axis; ``last`` is the tensor after the greatest length.
+        """Return the first rule that explains the sizes along an axis: an entry for each token, for several, or less.
 
-        Raises `InputError` for sizes that no rule explains.
+        ``last`` is the tensor after the greatest length.
         """
         part = CacheLayer(self.path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
         entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
-        windowed = replace(part, window=last.window)
-        surplus = {count - windowed.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
-        if None not in self.tensors and len(surplus) == 1:  # an entry for each token, and others that are of none
-            return replace(windowed, constant_bytes=part.bytes_per_entry * surplus.pop())
-        for waits in (False, True):
+        by_token = replace(part, window=last.window)
+        others = {count - by_token.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
+        if len(others) == 1 and None not in self.tensors:  # an entry for each token, and always as many of no token
+            return replace(by_token, constant_bytes=part.bytes_per_entry * others.pop())
+        for waits in (False, True):  # an entry for each whole stride of tokens, or for each token that waits for one
             stride = _find_stride(self.contexts, entries, waits)
             if stride:
                 return replace(part, stride=stride, waits=waits)
-        if len(self.contexts) < 3:  # of one context alone, like for kv_bytes: its growth does not matter
+        if len(self.contexts) < 3:  # only the bytes of one context are asked for, as by kv_bytes
             return CacheLayer(self.path, 0, last.bytes)
         shown = (f"{entry:,} after {context:,}" for entry, context in zip(entries, self.contexts, strict=True))
         raise InputError(
@@ -116,10 +123,14 @@ def _list_histories(contents: Sequence[CacheContents]) -> list[_History]:
     return [_History(path, [tensors.get(path) for tensors in by_length], contexts, has_encoder) for path in paths]
 
 
-def _find_growing_axis(tensors: Sequence[CacheTensor]) -> int | None:
-    """Return the first axis along which the sizes of a tensor differ; None if there is none."""
-    sizes_by_axis = zip(*(tensor.shape for tensor in tensors), strict=True)
-    return next((axis for axis, sizes in enumerate(sizes_by_axis) if len(set(sizes)) > 1), None)
+def _find_tokens_axis(tensors: Sequence[CacheTensor | None]) -> int | None:
+    """Return the first axis along which the sizes of a tensor differ; None for a tensor that does not grow.
+
+    A tensor of one size that is missing at some lengths grows along its last axis but one.
+    """
+    shapes = [tensor.shape for tensor in tensors if tensor is not None]
+    otherwise = len(shapes[0]) - 2 if None in tensors else None
+    return next((axis for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1), otherwise)
 
 
 def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:
@@ -134,7 +145,10 @@ def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -
 
 
 def _is_full_window(tensor: CacheTensor, context: int) -> bool:
-    """Return whether a tensor holds a whole window: all of its tokens but one: the next token is the last."""
+    """Return whether a tensor that does not grow holds a window but for one token, which the next token is.
+
+    Any axis after the batch may be of the tokens. None has the size 0: a cache's tensors have several elements.
+    """
     return tensor.window is not None and context >= tensor.window - 1 and tensor.window - 1 in tensor.shape[1:]
 
 
