@@ -61,16 +61,18 @@ class Exchanged(NamedTuple):
 
 @dataclass
 class _Current:
-    """The equation that the walk is in.
+    """The equation that the walk is in, and what the walk has met inside.
 
     Attributes:
+        spot: Its place.
         chain: Its numbers: (12, 15) for the equation 15 in the jaxpr of the equation 12.
         own_shares: The shapes of shares that it tells itself, by the shapes of the whole arrays.
         has_body: Whether it has jaxprs inside, as calls, loops and branches have.
-        body_times: How often the body of a loop runs; any other equation's own runs.
-        lacks_share: Whether it has an array whose share is unknown.
+        body_times: How often the last jaxpr inside runs, which is the body of a loop.
+        lacks_share: Whether an array was met whose share is unknown.
     """
 
+    spot: Spot = field(default_factory=lambda: Spot(Context(), (), ()))
     chain: Chain = ()
     own_shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
     has_body: bool = False
@@ -98,11 +100,11 @@ class ShareWalk(Walk):
     # Shares -----------------------------------------------------------------------------------------------------------
 
     def make_weight(self, aval: Any, value: Any) -> Value:
-        """Return the value of a weight; ``value`` has the shape of the device's share."""
+        """Return the value of a weight: ``value`` has the shape of the device's share, ``aval`` of the whole."""
         return super().make_value(value, constant=True)
 
     def make_input(self, aval: Any, value: Any) -> Value:
-        """Return the value of an input; ``value`` has the shape of the device's share."""
+        """Return the value of an input: ``value`` has the shape of the device's share, ``aval`` of the whole."""
         return super().make_value(value)
 
     def make_value(self, aval: Any, **facts: Any) -> Value:
@@ -135,14 +137,15 @@ class ShareWalk(Walk):
     def _find_share(self, shape: _Shape) -> _Shape:
         """Return the shape of the share of an array, or its own shape if nothing tells the share.
 
-        XLA's program tells it, or else the equation itself. An equation with jaxprs inside is asked first, because
-        XLA's program has more arrays of it than it returns.
+        XLA's program tells it, or else the equation itself. An equation with jaxprs inside is asked first: it has more
+        arrays in XLA's program than its results, and another one of this shape may be divided differently.
         """
         if shape == ():
             return shape
         current = self._current
-        own_share, share_in_program = current.own_shares.get(shape), self.program.find_share(current.chain, shape)
-        share = (own_share or share_in_program) if current.has_body else (share_in_program or own_share)
+        share = current.own_shares.get(shape)
+        if share is None or not current.has_body:
+            share = self.program.find_share(current.chain, shape) or share
         current.lacks_share |= share is None
         return share or shape
 
@@ -150,42 +153,46 @@ class ShareWalk(Walk):
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over one equation and its exchanges; return the device's shares of its outputs."""
-        outer, spot = self._current, _describe_spot(equation, inputs, context)
-        self._current = current = self._describe_equation(equation, inputs, context)
+        outer = self._current
+        self._current = current = self._describe(equation, inputs, context)
         exchanges = self._take_exchanges(current.chain)
         if is_communication(equation.primitive.name):  # it is the operator of its exchange itself
             outputs, ran = self._walk_share(equation, inputs, context)
-            self.exchanged += [Exchanged(ran[-1], exchange, spot) for exchange in exchanges]
+            self.exchanged += [Exchanged(ran[-1], exchange, current.spot) for exchange in exchanges]
         else:
             # A reduction adds up the results of the equation, and any other exchange brings its inputs. All exchanges
             # of an equation with jaxprs inside count as exchanged after it.
             after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
-            self._note_exchanges([exchange for exchange in exchanges if exchange not in after], inputs, [], spot)
+            self._note_exchanges([exchange for exchange in exchanges if exchange not in after], inputs, [])
             outputs, _ = self._walk_share(equation, inputs, context)
-            self._note_exchanges(after, outputs, outputs, spot)
+            self._note_exchanges(after, outputs, outputs)
         self._current = outer
         return outputs
 
-    def walk_apart(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
-        """Go over a jaxpr inside the equation that the walk is in: of a ``while`` loop the condition, then the body."""
-        self._current.body_times = context.times
-        return super().walk_apart(jaxpr, inputs, context)
-
-    def _describe_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> _Current:
+    def _describe(self, equation: Any, inputs: Sequence[Value], context: Context) -> _Current:
+        """Return an equation as the walk begins it."""
+        weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
         number = read_number(equation)
         return _Current(
+            Spot(context, weights, tuple(map(_read_shape, equation.outvars))),
             self._current.chain if number is None else (*self._current.chain, number),
             _list_shares(equation, inputs),
             has_body=equation.primitive.name in self.handlers,
             body_times=context.times,
         )
 
+    def walk_apart(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
+        """Go over a jaxpr inside the equation that the walk is in: of a ``while`` loop the condition, then the body."""
+        self._current.body_times = context.times
+        return super().walk_apart(jaxpr, inputs, context)
+
     def _walk_share(
         self, equation: Any, inputs: Sequence[Value], context: Context
     ) -> tuple[list[Value], list[Executed]]:
         """Go over the equation that the walk is in; return its outputs, and the operators that it ran.
 
-        The last operator gets the products that XLA's program has of the equation.
+        XLA's products of the equation go to its last operator: an equation without jaxprs inside has no other, and the
+        equations inside have products of their own.
         """
         parts_before = len(self.work.parts)
         outputs = super().walk_equation(equation, inputs, context)
@@ -204,20 +211,16 @@ class ShareWalk(Walk):
         return next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
 
     def _note_exchanges(
-        self, exchanges: Sequence[RankExchange], inputs: Sequence[Value], outputs: Sequence[Value], spot: Spot
+        self, exchanges: Sequence[RankExchange], inputs: Sequence[Value], outputs: Sequence[Value]
     ) -> None:
         """Note exchanges for the equation that the walk is in, each as an operator with the sums of this rank."""
+        spot = self._current.spot
         for exchange in exchanges:
             is_in_body = exchange.instruction.is_in_body  # for a loop: it runs in each turn
             times = self._current.body_times if is_in_body else spot.context.times
             context, cost = replace(spot.context, times=times), exchange.cost.times(times)
             noted = self.note(exchange.message.kind, inputs, outputs, context, cost)
             self.exchanged.append(Exchanged(noted, exchange, spot))
-
-
-def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> Spot:
-    weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
-    return Spot(context, weights, tuple(map(_read_shape, equation.outvars)))
 
 
 def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:
