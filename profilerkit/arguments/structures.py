@@ -65,8 +65,7 @@ def _map_structure(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
         return _copy_mapping(value, {key: _map_structure(item, function) for key, item in value.items()})
     if isinstance(value, (tuple, list)):
-        items = [_map_structure(item, function) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)  # a named tuple, or another
+        return _copy_sequence(value, [_map_structure(item, function) for item in value])
     if _is_record(value) and not is_tensor(value):  # a tensor of some backends is a dataclass
         result = copy.copy(value)
         for field in fields(value):
@@ -75,6 +74,18 @@ def _map_structure(value: Any, function: Callable[[Any], Any]) -> Any:
                 object.__setattr__(result, field.name, item)  # also of a frozen dataclass
         return result
     return function(value)
+
+
+def _copy_sequence(sequence: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
+    """Return a copy of a list or tuple with other items. It has the user's own type, which the model may rely on."""
+    if type(sequence) is list:
+        return items
+    if isinstance(sequence, list):  # its constructor may take anything, and it may have attributes
+        result = copy.copy(sequence)
+        list.__setitem__(result, slice(None), items)
+        return result
+    make = getattr(type(sequence), "_make", type(sequence))  # of a named tuple, or of another one
+    return make(items)
 
 
 def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:

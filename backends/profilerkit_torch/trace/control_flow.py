@@ -51,6 +51,8 @@ def _count_branch(recorder: Recorder, excerpts: tuple[Excerpt, Excerpt], index: 
     branches = excerpts[0].make_branch(), excerpts[1].make_branch()
     if branches[0] != branches[1] or (recorder.DECIDED_BY_BRANCHES and peaks.low != peaks.high):
         recorder.choices.append(Choice(branches, index, _DEARER, recorder.DECIDED_BY_BRANCHES))
+    else:  # whichever is taken, the conditions inside it are open
+        recorder.choices += branches[0].choices
 
 
 def run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:

@@ -43,6 +43,11 @@ def _call_on_rest(recorder: Recorder, func: HigherOrderOperator, args: Any, kwar
         return args[0](*args[1:], **kwargs)
 
 
+def _call_without_options(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Call the function with the operands alone: the options are the compiler's, as in torch's ``BaseHOP``."""
+    return _call_on_rest(recorder, func, args, {})
+
+
 def _call_subgraph(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Call the function, whose operands follow after its name."""
     with record_into(recorder):
@@ -142,8 +147,8 @@ _CONTROL_FLOW: dict[str, Handler] = {
 _HANDLERS: dict[str, Handler] = {
     **_CONTROL_FLOW,
     "run_const_graph": _call_on_list,
-    "foreach_map": _call_on_rest,
-    "invoke_quant": _call_on_rest,
+    "foreach_map": _call_without_options,
+    "invoke_quant": _call_without_options,
     "local_map_hop": _call_on_rest,
     "invoke_subgraph": _call_subgraph,
     "flex_attention": _run_flex_attention,

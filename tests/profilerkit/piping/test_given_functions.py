@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -137,3 +137,27 @@ def test_a_mapping_that_takes_items_one_by_one_keeps_its_type() -> None:
 
     mapped = map_leaves(Outputs(a=1), lambda leaf: leaf + 1)
     assert (type(mapped), mapped) == (Outputs, {"a": 2})
+
+
+class Boxes(list[Any]):
+    """A list whose constructor takes more than its items."""
+
+    def __init__(self, items: Any, size: int) -> None:
+        super().__init__(items)
+        self.size = size
+
+
+class Pair(NamedTuple("Pair", [("first", Any), ("second", Any)])):
+    """A named tuple that is made of one value."""
+
+    def __new__(cls, both: Any) -> Pair:
+        return super().__new__(cls, both, both)
+
+
+def test_lists_and_named_tuples_with_a_constructor_of_their_own_keep_their_type() -> None:
+    given = Boxes([1, 2], size=8)
+    mapped = map_leaves(given, lambda leaf: 10 * leaf)
+    assert (type(mapped), [*mapped], mapped.size) == (Boxes, [10, 20], 8)
+    assert [*given] == [1, 2]
+    assert map_leaves(Pair(1), lambda leaf: leaf + 1) == (2, 2)
+    assert type(map_leaves(Pair(1), lambda leaf: leaf + 1)) is Pair

@@ -270,6 +270,24 @@ def test_branches_of_equal_work_leave_a_count_complete() -> None:
     assert (same.choices, same.bounds("macs")) == ((), Bounds(ONE[0], ONE[0]))
 
 
+def test_conditions_inside_of_equal_branches_keep_their_two_ends() -> None:
+    def nested(self: Any, x: torch.Tensor) -> Any:
+        inside = lambda x: torch.cond(x.sum() > 1, self.one, self.two, (x,))  # noqa: E731
+        return torch.cond(x.sum() > 0, inside, inside, (x,))
+
+    model = Call(nested, one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
+    assert trace(model, ones(2, 4)).bounds("macs") == Bounds(ONE[0], 2 * ONE[0])
+
+
+@pytest.mark.skipif(not hasattr(torch.ops.higher_order, "invoke_quant"), reason="a newer torch has the operator")
+def test_the_options_of_the_compiler_are_not_given_to_the_function() -> None:
+    """``invoke_quant`` calls the module with the operands, as ``BaseHOP`` of torch does."""
+    quantized = torch.fx.symbolic_trace(nn.Linear(4, 4))
+    model = Call(lambda self, x: torch.ops.higher_order.invoke_quant(self.inside, x, scheme="nf4"), inside=quantized)
+    found = trace_complete(model, ones(2, 4))
+    assert (found.macs, found.flops) == ONE
+
+
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
