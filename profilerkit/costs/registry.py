@@ -86,7 +86,7 @@ class CostRegistry:
 
     def _require_free(self, key: Any, title: str, is_layer: bool) -> None:
         """Raise `RegistrationConflictError` for a key that has a formula, or whose operators are counted."""
-        if key in self:
+        if key in self._formulas or key in (self._scope.get() or {}):  # one of `override` ends with its block
             raise RegistrationConflictError(f"{title} has a cost formula already; pass override=True to replace it")
         if is_layer and self._shipped(key):
             raise RegistrationConflictError(

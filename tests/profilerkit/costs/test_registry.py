@@ -135,6 +135,16 @@ def test_an_override_stands_first_and_takes_nothing() -> None:
     assert (costs.get("a"), costs.get("b")) == (one, three)
 
 
+def test_a_formula_is_registered_behind_an_override_of_its_key() -> None:
+    costs = made()
+    with costs.override({"a": two}):
+        costs.register("a", one)  # as a plugin that is loaded now
+        assert costs.get("a") is two
+        with pytest.raises(RegistrationConflictError):
+            costs.register("a", three)
+    assert costs.get("a") is one
+
+
 def test_another_thread_sees_no_scope() -> None:
     costs = made()
     found: list[Any] = []
