@@ -57,12 +57,13 @@ def _count_branch(recorder: Recorder, excerpts: tuple[Excerpt, Excerpt], index: 
 
 def run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Run a loop for as long as its condition is known to hold, and once where it is not known."""
-    condition, body, carried, additional = args
+    condition, body, inputs, additional = args
+    carried = inputs
     with record_into(recorder):
         while True:
             holds = _find_value(recorder, condition(*carried, *additional))
             if holds is False:
-                return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
+                return _copy(inputs) if carried is inputs else carried
             if holds is None:
                 break
             carried = tuple(body(*carried, *additional))
@@ -74,6 +75,11 @@ def run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: A
     recorder.miss(f"higher_order::{func.name()}")
     recorder.note(_ONE_TURN)
     return tuple(results)
+
+
+def _copy(inputs: Any) -> tuple[Any, ...]:
+    """Return copies of the inputs of a loop that never turns, as torch does."""
+    return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs)
 
 
 def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
