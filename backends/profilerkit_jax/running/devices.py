@@ -36,9 +36,15 @@ def _make_name(platform: str, number: int) -> str:
 
 
 def devices_here() -> dict[str, Any]:
-    """Return the devices of this process by their short names; the CPU is always among them."""
-    devices = [*jax.local_devices(backend="cpu"), *jax.local_devices()]
-    return {_make_name(device.platform, device.id): device for device in devices}
+    """Return the devices of this process by their short names, the CPU first unless ``JAX_PLATFORMS`` leaves it out."""
+    return {_make_name(device.platform, device.id): device for device in [*_list_cpus(), *jax.local_devices()]}
+
+
+def _list_cpus() -> list[Any]:
+    try:
+        return jax.local_devices(backend="cpu")
+    except RuntimeError:  # as with JAX_PLATFORMS=cuda
+        return []
 
 
 def list_host_devices(number: int) -> Mapping[str, str]:

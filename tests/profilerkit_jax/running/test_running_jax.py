@@ -29,6 +29,7 @@ from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit_jax import EvalLossFunction, JaxModel, compiled_analysis, get_accuracy, get_topk
 from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.running.devices import devices_here
 
 BACKEND = JaxBackend()
 X = jnp.arange(12.0).reshape(3, 4)
@@ -86,6 +87,20 @@ def test_devices() -> None:
             BACKEND.resolve_device(model, missing)
 
 
+def test_a_process_whose_platforms_leave_out_the_cpu_has_its_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``JAX_PLATFORMS=cuda``: JAX refuses to list the CPU, and a report still names the devices."""
+    gpu = SimpleNamespace(platform="cuda", id=0)
+
+    def local_devices(backend: str | None = None) -> list[Any]:
+        if backend == "cpu":
+            raise RuntimeError("Unknown backend cpu. Available backends are ['cuda']")
+        return [gpu]
+
+    monkeypatch.setattr(jax, "local_devices", local_devices)
+    assert devices_here() == {"gpu:0": gpu}
+    assert BACKEND.environment()["devices"] == "gpu:0"
+
+
 @pytest.mark.parametrize(("chosen", "name"), [(None, "gpu:0"), ("cpu", "cpu")])
 def test_weights_that_are_bound_to_no_device_run_on_the_default(
     chosen: str | None, name: str, monkeypatch: pytest.MonkeyPatch
@@ -111,6 +126,7 @@ from profilerkit import profile
 from profilerkit.backend import RunOptions
 from profilerkit.render.summary import describe_inputs
 from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.running.devices import devices_here
 
 mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
 weight, x = jnp.ones((8, 4)), jnp.ones((12, 8))
