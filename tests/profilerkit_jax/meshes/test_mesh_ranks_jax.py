@@ -255,7 +255,7 @@ def test_inputs_tell_the_share_of_a_result_if_they_agree_and_xla_does_not_tell_i
 
 
 def test_results_of_a_shard_map_of_one_shape_are_divided_by_the_spec_of_each() -> None:
-    mesh = jax.sharding.AbstractMesh((4,), ("x",))
+    mesh = jax.sharding.AbstractMesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     specs = (P("x"), P(None, "x"), P())
     shared = jax.shard_map(
         lambda x: (x, x.reshape(8, 2), jax.numpy.tile(x, (4, 1))),
