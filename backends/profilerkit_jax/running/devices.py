@@ -42,7 +42,7 @@ def devices_here() -> dict[str, Any]:
 
 def _list_cpus() -> list[Any]:
     try:
-        return jax.local_devices(backend="cpu")
+        return list(jax.local_devices(backend="cpu"))
     except RuntimeError:  # as with JAX_PLATFORMS=cuda
         return []
 
