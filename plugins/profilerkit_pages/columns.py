@@ -67,7 +67,7 @@ def _describe_column(key: str, rows: Sequence[Row]) -> ColumnData:
         "unit": unit,
         "scale": scale.value,
         "numeric": numeric,
-        "share": numeric and not key.startswith(_NO_SHARE) and not key.endswith(ENDS),
+        "share": numeric and not key.startswith(_NO_SHARE) and not key.partition(" ")[0].endswith(("_share", *ENDS)),
         "shown": key in AT_FIRST and any(values),
         "dashes": True,
         "values": pack([make_plain(value) if numeric else _write_text(value) for value in values]),

@@ -78,7 +78,8 @@ def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
     places = find_places(rows)
     nearest = nearest_around(places)
     around = [nearest[path] for path in places]
-    keys = [key for key in (rows[0] if rows else ()) if key not in _TREE_COLUMNS and "_share" not in key]
+    names = rows[0] if rows else {}
+    keys = [name for name in names if name not in _TREE_COLUMNS and not _is_share(name, names)]
     columns = describe_columns(keys, rows)
     ranks = {key: rank for rank, key in enumerate(AT_FIRST)}
     columns.sort(key=lambda column: ranks.get(column["key"], len(ranks)))
@@ -88,6 +89,11 @@ def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
         "types": pack([visible(str(row["type"])) for row in rows]),
         "columns": columns,
     }
+
+
+def _is_share(name: str, names: Iterable[str]) -> bool:
+    """Return whether a column has the shares of another one, which the page computes: ``macs_share (probe)``."""
+    return "_share" in name and re.sub(r"_share(?= |$)", "", name, count=1) in {*names} - {name}
 
 
 def write_layer_name(path: str, around: str | None) -> str:

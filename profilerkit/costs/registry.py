@@ -95,12 +95,15 @@ class CostRegistry:
             )
 
     def register_whole(self, formulas: Mapping[Any, Formula], register: Callable[[Any, Formula], object]) -> None:
-        """Register the formulas of a plugin by a function that registers one; if one is refused, none is registered."""
-        with self.scoped():  # a trial: an error leaves nothing registered
-            for key, formula in formulas.items():
-                register(key, formula)
-        for key, formula in formulas.items():
-            register(key, formula)
+        """Register the formulas of a plugin by a function that registers one; if one is refused, none is registered.
+
+        They stay after a block of `scoped`, because a plugin is loaded once, wherever its first profile happens to run.
+        """
+        trial: dict[Any, Formula] = {}  # an error leaves nothing registered
+        for scope in (trial, None):
+            with self._within(self._scope, scope):
+                for key, formula in formulas.items():
+                    register(key, formula)
 
     def _put(self, key: Any, formula: Formula) -> None:
         """Keep a formula: until the end of the block of `scoped`, if there is one."""

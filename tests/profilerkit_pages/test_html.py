@@ -183,6 +183,19 @@ def test_columns_of_any_kind_are_text_or_numbers() -> None:
     assert "macs_share" not in told, "the page has shares of its own"
 
 
+def test_a_share_of_what_the_page_does_not_have_is_a_column() -> None:
+    """A plugin's, of whatever whole; and one that differs from the share of the trace, if its count does not."""
+    cached = [{"path": row["path"], "type": row["type"], "cache_share": 0.25} for row in small().layers or ()]
+    foreign = [{**row, "macs_share": 0.125} for row in cached]
+    rows = [{**row, "macs_share": 0.5} for row in small().layers or ()]
+    report = replace(small(), layers=LayerTable(rows), statuses={"probe": status("probe", LayerTable(foreign), "")})
+    columns = {column["key"]: column for column in read_page(report)["reports"][0]["layers"]["columns"]}
+    assert columns["cache_share"]["values"] == [0.25] * 5
+    assert not columns["cache_share"]["share"], "shares do not add up"
+    assert columns["macs_share (probe)"]["values"] == [0.125] * 5
+    assert "macs_share" not in columns
+
+
 def test_a_layer_inside_none_that_is_known_is_inside_the_nearest() -> None:
     table = layer_table([("", "Net", 0, 0), ("a.b.c", "Linear", 1, 1), ("x", "Linear", 1, 1)])
     data = read_page(replace(empty(), layers=table))["reports"][0]

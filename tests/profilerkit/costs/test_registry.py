@@ -205,6 +205,19 @@ def test_of_several_formulas_all_are_registered_or_none() -> None:
     assert (costs.get("x::a"), costs.get("x::b")) == (one, two)
 
 
+def test_the_formulas_of_a_plugin_stay_after_the_block_in_which_it_is_loaded() -> None:
+    """It is loaded by the first profile, and not again: what a user tries in a block is neither in its way nor lost."""
+    costs = made()
+    with costs.scoped():
+        costs.register("a", two)
+        costs.register_whole({"a": one, "b": one}, costs.register)
+        assert (costs.get("a"), costs.get("b")) == (two, one), "the user's own comes first"
+        costs.register("c", three)
+        with pytest.raises(RegistrationConflictError):
+            costs.register_whole({"d": one, "b": two}, costs.register)
+    assert (costs.get("a"), costs.get("b"), costs.get("c"), costs.get("d")) == (one, one, None, None)
+
+
 def test_what_a_plugin_returns_is_read() -> None:
     assert registry.read_formulas(None) == {}
     assert registry.read_formulas({"a": one}) == {"a": one}
