@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..backend import Backend
 from ..backend_kit.installed import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
 from ..process.containment import contained, plugin_error_text
 from .backend_additions import equip
 from .infos import API_VERSION, OLDEST_API_VERSION, BackendInfo
-from .manager import describe_disabled, find_offer, list_infos
+from .manager import describe_disabled, find_offer, list_infos, manager
 from .plugin_info import Offer
 
 __all__ = ["backend_named", "backends", "load", "not_installed"]
@@ -31,9 +33,15 @@ def backend_named(name: str) -> Backend:
 def load(offer: Offer[BackendInfo]) -> Backend:
     """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
 
+    All profilers share the backend; it is loaded again only after a plugin is registered.
+
     Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
     an unsupported version of the interface.
     """
+    return manager().answer_once(("backend", id(offer.item)), partial(_load, offer))
+
+
+def _load(offer: Offer[BackendInfo]) -> Backend:
     info = offer.item
     if not OLDEST_API_VERSION <= info.api_version <= API_VERSION:
         raise _make_version_error(offer)

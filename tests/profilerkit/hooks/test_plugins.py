@@ -108,6 +108,14 @@ def test_a_load_that_returns_no_backend_names_its_plugin(install: Any) -> None:
         find_backend(FakeModel())
 
 
+def test_all_profilers_share_a_backend_until_a_plugin_is_registered(install: Any) -> None:
+    install("mine", "my-plugin", backends=make_offering(info("mine", "profilerkit")))
+    first = find_backend(FakeModel())
+    assert find_backend(FakeModel()) is backend_named("mine") is first
+    manager().register(types.ModuleType("later"))
+    assert backend_named("mine") is not first, "the new plugin may have formulas for it"
+
+
 def test_claims_may_refuse_a_model_that_no_backend_can_profile(install: Any) -> None:
     """It raises on purpose then; any other error of it is a warning."""
 
