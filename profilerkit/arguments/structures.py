@@ -120,16 +120,13 @@ def _copy_storage(mapping: Mapping[Any, Any]) -> Any:
 
 def require_shallow(name: str, value: Any) -> None:
     """Raise `ArgumentError` for lists, tuples and dicts that are nested too deeply, or contain themselves."""
-    items = [value]
-    for _ in range(1 + DEEPEST):  # open the value itself, then each level inside it
+    level = [value]
+    for _ in range(DEEPEST + 2):  # the value itself is no level, and the last one may have containers no more
         # Each container once: a list may contain itself any number of times.
-        containers = {id(item): item for item in items if _is_container(item)}.values()
-        items = [item for one in containers for item in (one.values() if isinstance(one, dict) else one)]
-    if any(map(_is_container, items)):
-        raise ArgumentError(
-            f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
-        )
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, (list, tuple, dict))
+        containers = {id(item): item for item in level if isinstance(item, (list, tuple, dict))}.values()
+        if not containers:
+            return
+        level = [item for one in containers for item in (one.values() if isinstance(one, dict) else one)]
+    raise ArgumentError(
+        f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
+    )
