@@ -101,7 +101,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
             return  # they were measured together before
         with ExitStack() as stack:
             for computation, call in zip(computations, calls, strict=True):
-                stack.enter_context(computation.at_work(call))
+                stack.enter_context(computation.calls.inside(call))
             stack.enter_context(contained(calls[0].binding.plugin, describe(function)))
             returned = function.measure_together([call.arguments for call in calls])
     if returned is None:

@@ -11,6 +11,7 @@ from ..trace.completeness import TracePart
 from ..trace.observed_runs import add_contradiction, explain_contradiction
 from ..trace.records import ModelTrace
 from .cache import Remembered
+from .calls import Call
 from .intrinsic import Inputs, Trace
 from .outcome import Outcome
 from .returned import apply_gaps, inherit_gaps
@@ -50,18 +51,20 @@ class ComparedRuns:
             if name in new and remembered.status.outcome.runs and _is_like(remembered, traced)
             for run in remembered.status.outcome.runs
         ]
-        difference = explain_contradiction(traced.status.value, runs)
+        difference = explain_contradiction(traced.status.value, runs) if runs else ""
         if difference:
             self.contradiction = difference
             self._contradict(traced.status)
 
-    def renew(self, status: StatusKey) -> StatusKey:
+    def renew_call(self, call: Call) -> Call:
+        """Return a call with its statuses as they are after all contradictions, and their values."""
+        return call.map_statuses(self._renew) if self._replacements else call
+
+    def _renew(self, status: StatusKey) -> StatusKey:
         """Return a status as it is after all contradictions; itself, if it needed no trace that was contradicted."""
-        if not self._replacements:
-            return status
         if id(status) in self._replacements:
-            return self.renew(self._replacements[id(status)].present)  # which a later run may have contradicted too
-        sources = tuple(map(self.renew, status.sources))
+            return self._renew(self._replacements[id(status)].present)  # which a later run may have contradicted too
+        sources = tuple(map(self._renew, status.sources))
         if all(source is past for source, past in zip(sources, status.sources, strict=True)):
             return status
         return self._replace(status, status.with_outcome(_limit_outcome(status, sources), sources))
@@ -74,7 +77,7 @@ class ComparedRuns:
         trace = add_contradiction(traced.value, self.contradiction)
         self._replace(traced, traced.with_outcome(replace(traced.outcome, value=trace), traced.sources))
         for name, remembered in self._memory.items():
-            self._memory[name] = remembered.map_statuses(self.renew)
+            self._memory[name] = remembered.map_statuses(self._renew)
 
     def _replace(self, past: StatusKey, present: StatusKey) -> StatusKey:
         self._replacements[id(past)] = _Replacement(past, present)

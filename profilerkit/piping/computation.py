@@ -11,7 +11,7 @@ it was computed from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -60,22 +60,29 @@ class Computation:
         self.registry = cache.registry
         self.provided = cache.provided
         self.arguments: dict[str, Any] = first_of_several(cache.request)
-        self._calls = calls
-        #: By the ``id`` of a function: the error of its arguments, or of the function itself.
+        self.calls = calls
+        #: By the ``id`` of a function: its error, which each of its other keys raises too.
         self._failed: dict[int, Exception] = {}
         self._runs = ComparedRuns(cache.entries)
 
     def status(self, name: str) -> StatusKey:
         """Return the status of that name; compute it, and the statuses that it needs, if they are not remembered."""
-        return self._calls.note_request(self._find_status(self.registry[name]))
+        return self.calls.note_request(self._find_status(self.registry[name]))
 
     def _find_status(self, binding: Binding) -> StatusKey:
         loaded = self.cache.find_loaded(binding)
         if loaded is not None:
             return loaded.status
-        call = self.resolve(binding)
-        remembered = self.cache.find(call)
-        return self._compute(call) if remembered is None else remembered.status
+        function = binding.function
+        if id(function) in self._failed:
+            raise self._failed[id(function)]
+        try:
+            call = self.resolve(binding)
+            remembered = self.cache.find(call)
+            return self.store(call, self._run(call)) if remembered is None else remembered.status
+        except Exception as error:
+            self._failed[id(function)] = error
+            raise
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
         """Compute bindings in turn and yield the name of each that is done; a failure is kept unless ``strict``.
@@ -86,7 +93,7 @@ class Computation:
         for binding in bindings:
             name = binding.key.NAME
             try:
-                status = self._calls.note_request(self._find_status(binding))
+                status = self.calls.note_request(self._find_status(binding))
                 if strict:
                     self._require_complete(status, model_name)
             except Exception as error:
@@ -107,25 +114,17 @@ class Computation:
 
     def resolve(self, binding: Binding) -> Call:
         """Return the call of a binding's function, with every argument found."""
-        function, name = binding.function, binding.key.NAME
-        earlier = self._failed.get(id(function))
-        if earlier is not None:
-            raise earlier
-        path = self._calls.names
+        path, name = self.calls.names, binding.key.NAME
         if name in path:
             circle = " -> ".join([*path[path.index(name) :], name])
             raise DependencyCycleError(
                 f"these status keys need each other in a circle: {circle}; break it at one of them"
             )
         call = Call(binding)
-        try:
-            with self.at_work(call):
-                function.check(self.arguments)
-                for parameter in binding.contract.parameters.values():
-                    self._add_argument(call, parameter)
-        except Exception as error:
-            self._failed[id(function)] = error
-            raise
+        with self.calls.inside(call):
+            binding.function.check(self.arguments)
+            for parameter in binding.contract.parameters.values():
+                self._add_argument(call, parameter)
         return call
 
     def _add_argument(self, call: Call, parameter: Parameter) -> None:
@@ -149,33 +148,23 @@ class Computation:
                 f"{f'; did you mean {likely!r}?' if likely else ''}"
             )
 
-    def _compute(self, call: Call) -> StatusKey:
-        try:
-            return self.store(call, self._invoke(call))
-        except Exception as error:
-            self._failed[id(call.binding.function)] = error
-            raise
-
-    def _invoke(self, call: Call) -> Any:
+    def _run(self, call: Call) -> Any:
         """Return what the function of a call returns, or why it is not called."""
-        binding = call.binding
+        binding, function = call.binding, call.binding.function
         if not self.applies(binding):
             return _INAPPLICABLE
         obstacle = _find_obstacle(call)
         if obstacle is not None:
             return obstacle
+        named = nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function))
         try:
-            with self.at_work(call), contained(binding.plugin, describe(binding.function)):
+            with self.calls.inside(call), named:
                 if not binding.contract.handles_model:
-                    return binding.function.invoke(call.arguments)
+                    return function.invoke(call.arguments)
                 with self.provided["backend"].preserve(self.provided["model"]):
-                    return binding.function.invoke(call.arguments)
+                    return function.invoke(call.arguments)
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
-
-    def at_work(self, call: Call) -> AbstractContextManager[None]:
-        """Have the function of a call at work inside the block."""
-        return self._calls.inside(call)
 
     def applies(self, binding: Binding) -> bool:
         """Return whether any key of a binding's function has a meaning for the model."""
@@ -187,7 +176,7 @@ class Computation:
 
     def store(self, call: Call, returned: Any, group: object | None = None) -> StatusKey:
         """Remember what a call has returned, for all the keys that its function still holds."""
-        call = call.map_statuses(self._runs.renew)  # a run may have contradicted the trace since
+        call = self._runs.renew_call(call)  # a run may have contradicted the trace since
         outcomes = read_outcomes(call, returned, self._inapplicable)
         sources, statuses = call.sources, dict[str, StatusKey]()
         for bound in self.registry.list_bindings(call.binding.function):
