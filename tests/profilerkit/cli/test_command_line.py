@@ -39,7 +39,7 @@ from profilerkit.hooks import offers as plugins
 from profilerkit.hooks.commands import list_commands
 from profilerkit.hooks.infos import BackendInfo
 from profilerkit.hooks.manager import list_infos, manager
-from profilerkit_torch.costs import scoped_costs
+from profilerkit_torch.costs.registry import COSTS
 
 MODEL = """
 import torch
@@ -182,9 +182,9 @@ def shouting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     vars(point)["dist"] = types.SimpleNamespace(name="my-shouts", version="3.1")
     installed = tuple(metadata.entry_points(group="profilerkit"))
     monkeypatch.setattr(metadata, "entry_points", lambda group: (*installed, point))
+    monkeypatch.setattr(COSTS, "_formulas", {op: COSTS.get(op) for op in COSTS})  # those of a plugin would stay
     plugins.forget()
-    with scoped_costs():
-        yield
+    yield
     plugins.forget()
 
 
