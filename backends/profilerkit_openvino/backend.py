@@ -63,7 +63,8 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
         name = resolve_device(device)
         if name == "cpu":
             return processor()
-        return describe_device(str(open_runtime().get_property(name.upper(), "FULL_DEVICE_NAME")), "gpu")
+        kind = "npu" if name.startswith("npu") else "gpu"
+        return describe_device(str(open_runtime().get_property(name.upper(), "FULL_DEVICE_NAME")), kind)
 
     def list_declared(self, model: Any) -> Sequence[Declared]:
         """Return the inputs that the model declares."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.records import WeightRecord
@@ -14,6 +16,11 @@ from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner, re
 from .roles import Role, Use, find_role
 
 __all__ = ["Weight", "find_readers", "find_weights", "place_weights"]
+
+#: How many elements of a constant are compared before all of them are read.
+_HEAD = 64
+#: Constants by dtype, shape and first elements: the elements and the number of each.
+_Alike: TypeAlias = dict[Hashable, list[tuple[Any, int]]]
 
 
 @dataclass(frozen=True)
@@ -54,21 +61,13 @@ def find_readers(weights: Iterable[Weight]) -> set[str]:
 def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterator[PlacedWeight]:
     """Yield the weights of the layers that use them; ``paths`` has the layer of each node by the node's name.
 
-    A weight without a user belongs to the model itself. Constants of the same bytes in memory are one weight: a
-    converter repeats a constant where it is used, and a file holds equal constants once.
+    A weight without a user belongs to the model itself. Constants with equal elements are one weight: a converter
+    repeats a constant where it is used, as in each step of an unrolled layer, and a file holds equal constants once.
     """
-    identities: dict[Hashable, int] = {}
-    arrays = []  # all alive until the end: the address of one that OpenVINO has copied is not taken again
-    for weight in weights:
-        constant, array = weight.node, read_constant(weight.node)
-        arrays.append(array)
-        origin: Hashable = constant.get_name()
-        if array is not None and array.size:
-            memory = array.ctypes.data, array.nbytes
-            # Equal zeros, as of biases that were not trained, do not show that two weights are one.
-            is_other = memory in identities and bool((array == array.flat[0]).all())
-            origin = origin if is_other else memory
-        identity = identities.setdefault(origin, len(identities))
+    alike: _Alike = {}
+    for number, weight in enumerate(weights):
+        constant = weight.node
+        identity = _identify(constant, number, alike)
         shape, element = tuple(constant.get_output_shape(0)), constant.get_output_element_type(0)
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
         for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:
@@ -76,6 +75,24 @@ def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterat
             size = count_bytes(prod(shape), element)
             record = WeightRecord(label, identity, prod(shape), size, dtype_name(element), None, shape=shape)
             yield PlacedWeight(path, record, weight.role is Role.PARAMETER)
+
+
+def _identify(constant: Any, number: int, alike: _Alike) -> int:
+    """Return the number of the first constant with these elements; ``number`` if there is none before it.
+
+    Only constants that begin with the same elements are compared. Equal single values, such as the zeros of biases that
+    were not trained, do not show that two weights are one.
+    """
+    array = read_constant(constant)
+    if array is None or not array.size:
+        return number
+    beginning = str(constant.get_output_element_type(0)), tuple(constant.get_output_shape(0)), bytes(array.flat[:_HEAD])
+    before = alike.setdefault(beginning, [])
+    for other, identity in before:
+        if np.array_equal(array, other, equal_nan=True) and bool((array != array.flat[0]).any()):
+            return identity
+    before.append((array, number))
+    return number
 
 
 @dataclass(eq=False)

@@ -59,15 +59,17 @@ def test_the_fingerprint_of_a_file_is_the_same_each_time_and_changes_with_it(pat
 
 
 @pytest.mark.parametrize(("values", "parameters"), [(np.arange(1, 17), 16), (np.zeros(16), 2 * 16)], ids=["tied", "0"])
-def test_a_matrix_that_a_file_holds_once_is_one_weight(values: Any, parameters: int, tmp_path: Path) -> None:
+def test_a_matrix_that_a_converter_repeats_is_one_weight(values: Any, parameters: int, tmp_path: Path) -> None:
     """Two products with 4 x 4 numbers: OpenVINO writes equal ones once, and nobody knows whose zeros are tied."""
     x = ops.parameter([1, 4], np.float32, name="x")
     first, second = (ops.constant(values.reshape(4, 4).astype(np.float32)) for _ in range(2))
     y = ops.matmul(ops.relu(ops.matmul(x, first, False, False)), second, False, False)
-    openvino.save_model(openvino.Model([y], [x], "net"), tmp_path / "net.xml", compress_to_fp16=False)
+    net = openvino.Model([y], [x], "net")
+    openvino.save_model(net, tmp_path / "net.xml", compress_to_fp16=False)
     assert (tmp_path / "net.bin").stat().st_size == 4 * 16
-    report = profile(tmp_path / "net.xml", metrics=["total_params", "macs"])
-    assert (report["total_params"], report["macs"]) == (parameters, 2 * 16)
+    for model in (net, tmp_path / "net.xml"):
+        report = profile(model, metrics=["total_params", "macs"])
+        assert (report["total_params"], report["macs"]) == (parameters, 2 * 16)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from profilerkit import (
 from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.testing import ARCHITECTURES
-from profilerkit_openvino import EvalLossFunction, OpenvinoBackend, get_accuracy, get_topk, runs, timing
+from profilerkit_openvino import EvalLossFunction, OpenvinoBackend, backend, get_accuracy, get_topk, runs, timing
 from profilerkit_openvino.nodes import dtype_name
 from profilerkit_openvino.timing import map_fusions
 
@@ -119,6 +119,20 @@ def test_the_usual_mode_keeps_the_precision_of_the_model() -> None:
     x = np.array([[1 + 2.0**-12, 1, 0]], np.float32)
     with BACKEND.run(identity(), ModelInputs(x)) as run:
         assert run()[0, 0] == x[0, 0]
+
+
+@pytest.mark.parametrize(("device", "kind"), [("GPU.1", "gpu"), ("NPU", "npu")])
+def test_a_device_has_the_kind_that_its_name_tells(device: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Runtime:
+        available_devices = ("CPU", device)
+
+        def get_property(self, name: str, key: str) -> str:
+            return f"{key} of {name}"
+
+    monkeypatch.setattr(runs, "open_runtime", Runtime)
+    monkeypatch.setattr(backend, "open_runtime", Runtime)
+    info = BACKEND.device_info(device)
+    assert (info.name, info.kind) == (f"FULL_DEVICE_NAME of {device}", kind)
 
 
 def test_a_device_that_is_not_there() -> None:

@@ -16,7 +16,7 @@ from .constants import Constant, Use
 from .exported_module import ExportedModule
 from .nodes import list_nodes
 from .types import STANDARD
-from .weights import NARROW, find_places
+from .weights import find_places
 
 __all__ = ["describe_uncounted"]
 
@@ -85,11 +85,11 @@ def _list_unpacking(constants: Sequence[Constant]) -> Iterator[str]:
 def _may_unpack(use: Use, dtype: str) -> bool:
     """Return whether a node may take several weights out of an integer of a dtype.
 
-    An operator that nobody knows may do so with narrow integers; what it reads of other integers are indices.
+    An operator that nobody knows may do so with any but the longest, which are shapes and indices.
     """
     node, places = use.node, find_places(use)
-    is_known = node.domain in (*STANDARD, _CLASSICAL) or bool(places.weights or places.kept)
-    return node.op_type.startswith(_TAKES_BITS) or (dtype in NARROW and not is_known)
+    is_known = node.domain in (*STANDARD, _CLASSICAL) or use.input in (*places.weights, *places.kept)
+    return node.op_type.startswith(_TAKES_BITS) or (dtype != "int64" and not is_known)
 
 
 def _list_readers_of_nodes(

@@ -21,7 +21,7 @@ from .constants import Constant, Use
 from .exported_module import ExportedModule
 from .nodes import read_attributes
 
-__all__ = ["NARROW", "find_places", "list_weights"]
+__all__ = ["find_places", "list_weights"]
 
 
 class _Places(NamedTuple):
@@ -30,7 +30,7 @@ class _Places(NamedTuple):
     Attributes:
         weights: Parameters whatever their dtype.
         kept: Values that the model keeps, or scales, but no parameters.
-        narrow: Parameters if their dtype is one of `NARROW`: a table whose rows are looked up and then scaled, or
+        narrow: Parameters if their dtype is one of `_NARROW`: a table whose rows are looked up and then scaled, or
             numbers that a cast and arithmetic scale.
     """
 
@@ -95,7 +95,7 @@ _PLACES = {
     **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), _Places(kept=(1, 2, 3, 4))),
 }
 #: Dtypes of weights that are narrower than the numbers that they stand for.
-NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+_NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 #: The names of parameters in torch, "encoder.0.bias", which no exporter gives its results.
 _PARAMETER_NAME = re.compile(r"\w+(\.\w+)+")
 
@@ -149,7 +149,7 @@ def _is_parameter(constant: Constant, module: ExportedModule, nodes_are_weights:
         return True
     if not is_float(constant.dtype):
         is_scaled = any(use.input in find_places(use).narrow for use in uses)
-        return constant.dtype in NARROW and constant.shape.numel > 1 and is_scaled
+        return constant.dtype in _NARROW and constant.shape.numel > 1 and is_scaled
     if not constant.shape or module.has_computed(constant):
         return False
     if constant.is_node and not nodes_are_weights and not _PARAMETER_NAME.fullmatch(constant.name):

@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit_onnx.costs.registry import OPERATORS
 from profilerkit_onnx.model.constants import Use
 from profilerkit_onnx.model.weights import find_places
 
@@ -270,12 +271,29 @@ def test_experts_of_few_bits_have_as_many_parameters_as_numbers() -> None:
     )
 
 
-def test_integers_that_an_unknown_operator_reads_may_be_weights() -> None:
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_integers_that_an_unknown_operator_reads_may_be_weights(dtype: str) -> None:
+    """Some quantizers pack eight weights of four bits into an integer of 32 bits."""
     node = helper.make_node("Novel", ["x", "w", "v"], ["y"], domain="com.example")
-    model = make_model([node], {"x": X}, {"w": np.ones((3, 4), np.int8), "v": W})
+    model = make_model([node], {"x": X}, {"w": np.ones((3, 4), dtype), "v": W})
     status = profile(model, ModelInputs(x=X), metrics=["total_params"]).status("total_params")
     assert (status.value, status.completeness.value) == (12, "partial")
     assert status.missing == ("the weights that Novel has in integers",)
+
+
+def test_no_operator_of_the_runtime_hides_its_work_or_its_weights() -> None:
+    """One without a formula is named. A matrix of bytes that one reads counts, is kept beside weights, or is named."""
+    runtime = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    names = {schema.name for schema in runtime.get_all_operator_schema() if schema.domain == "com.microsoft"}
+    assert len(names) > 50
+    for name in sorted(names):
+        node = helper.make_node(name, ["x", "w", "w"], ["y"], domain="com.microsoft", K=3, N=4)
+        trace = BACKEND.trace(make_model([node], {"x": X}, {"w": np.ones((3, 4), np.uint8)}), ModelInputs(x=X))
+        places = [find_places(Use(node, position, "")) for position in (1, 2)]
+        is_kept = all(position in place.kept for position, place in enumerate(places, 1))
+        assert trace.total_params or is_kept or name in trace.unmade_weights, name
+        is_counted = OPERATORS.is_known(f"com.microsoft::{name}")
+        assert trace.failure or is_counted or any(name in missing for missing in trace.uncounted), name
 
 
 def test_numbers_of_six_bits_take_three_bytes_for_four() -> None:
