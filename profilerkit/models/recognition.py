@@ -151,7 +151,7 @@ def _explain_unrecognized_path(
 
 def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> BackendNotFoundError:
     """Return the error for an object that no backend accepts as a model, with the advice."""
-    if isinstance(getattr(model, "reports", None), tuple):
+    if type(model).__module__.startswith("profilerkit.results."):  # no attribute of a user's object is asked for
         return BackendNotFoundError(
             f"model={shown(model)} is a result, and not a model; reports are compared by "
             "Comparison(report, (other_report,))"

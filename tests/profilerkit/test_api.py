@@ -140,6 +140,16 @@ def test_a_result_given_for_a_model_names_comparison(given: str, model: FakeMode
         compare(result, result)
 
 
+def test_no_attribute_of_an_object_that_is_no_model_is_asked_for() -> None:
+    class Odd:
+        @property
+        def reports(self) -> None:
+            raise AssertionError("asked for")
+
+    with pytest.raises(BackendNotFoundError, match="no backend recognizes a model of type"):
+        profile(Odd())
+
+
 def test_text_in_any_form(model: FakeModel, backend: FakeBackend) -> None:
     report = profile(model, X, backend=backend, metrics=["macs"])
     for form in ("tree", "markdown", "csv"):

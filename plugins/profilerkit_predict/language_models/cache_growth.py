@@ -15,8 +15,9 @@ from .model_cache import CacheContents, CacheLayer, CacheTensor, find_layer, is_
 def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
     """Return whether two lengths, the second one token longer, leave open how a part of a cache grows.
 
-    A tensor that has the same size at both may be a state of constant size, or grow once in so many tokens. Caches of
-    encoder-decoders have tensors of the prompt's length, which are constant while tokens are decoded.
+    A tensor that has the same size at both may be a state of constant size, or grow once in so many tokens; the same
+    holds for one that has an entry more, and fewer entries than tokens. Caches of encoder-decoders have tensors of the
+    prompt's length, which are constant while tokens are decoded.
     """
     if before.source is not None:
         return False
@@ -24,8 +25,10 @@ def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
         old, new = history.tensors
         if old is None or new is None:
             return True
-        grows_by_one = 1 in (size - size_before for size_before, size in zip(old.shape, new.shape, strict=True))
-        if not grows_by_one and not _is_full_window(new, before.context):
+        is_by_token = any(
+            size == old_size + 1 > before.context for old_size, size in zip(old.shape, new.shape, strict=True)
+        )
+        if not is_by_token and not _is_full_window(new, before.context):
             return True
     return False
 
@@ -100,7 +103,7 @@ class _History(NamedTuple):
         entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
         by_token = replace(part, window=last.window)
         others = {count - by_token.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
-        if len(others) == 1 and None not in self.tensors:  # an entry for each token, and always as many of no token
+        if len(others) == 1 and min(others) >= 0:  # an entry for each token, and always as many of no token
             return replace(by_token, constant_bytes=part.bytes_per_entry * others.pop())
         for waits in (False, True):  # an entry for each whole stride of tokens, or for each token that waits for one
             stride = _find_stride(self.contexts, entries, waits)

@@ -1,0 +1,40 @@
+"""How the parts of a cache grow, by caches that are written down."""
+
+from __future__ import annotations
+
+import pytest
+
+from profilerkit_predict.language_models.cache_growth import find_growth, needs_third_length
+from profilerkit_predict.language_models.model_cache import CacheContents, CacheTensor
+
+#: The bytes of an entry.
+ENTRY = 64
+
+
+def make_contents(context: int, entries: int) -> CacheContents:
+    """Return a cache with one tensor of so many entries, after so many tokens of one sequence."""
+    size = entries * ENTRY
+    tensor = CacheTensor("layers.0.keys", (1, 1, entries, 16), "float32", size, size)
+    return CacheContents(context, 1, (tensor,))
+
+
+def test_an_entry_for_each_token_needs_two_lengths() -> None:
+    for beside in (0, 1, 4):  # entries that are there before the first token
+        before, after = make_contents(10, 10 + beside), make_contents(11, 11 + beside)
+        assert not needs_third_length(before, after)
+        (part,) = find_growth(before, after)
+        assert (part.stride, part.bytes_per_entry, part.constant_bytes) == (1, ENTRY, beside * ENTRY)
+
+
+@pytest.mark.parametrize("stride", [2, 3, 4, 8])
+def test_an_entry_of_several_tokens_is_none_for_each_token(stride: int) -> None:
+    """At each length where one token more completes an entry."""
+    for full in (2, 3, 5):
+        context = full * stride - 1
+        before, after = make_contents(context, full - 1), make_contents(context + 1, full)
+        assert needs_third_length(before, after)
+        far = 32 * context - 1
+        for later in (None, make_contents(far, far // stride)):
+            (part,) = find_growth(before, after, later)
+            assert (part.stride, part.bytes_per_entry, part.constant_bytes) == (stride, ENTRY, 0)
+            assert part.count_paged_bytes(100 * stride, block_size=1) == 100 * ENTRY
