@@ -30,8 +30,6 @@ from .plan import ModelEntry, Plan, errors_at
 from .plan_values import read_shape
 from .source_code import SourceCode, read_code
 
-__all__ = ["Case", "is_run_for", "list_cases"]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from profilerkit.count_text import format_count
 from profilerkit.results.report import Report
 
-__all__ = ["Operators", "compare_operators", "sum_operators"]
-
 #: How many operators of a layer are named.
 _NAMED = 4
 

@@ -18,8 +18,6 @@ from .rows import Row, Value
 from .series import CaseName, find_causes, has_exact_numbers, is_same
 from .store import Store
 
-__all__ = ["Change", "compare_rows", "draw_changes", "judge_move", "write_causes"]
-
 #: How many cases a sentence names; if there are more, it has their number.
 _NAMED = 3
 

@@ -23,23 +23,6 @@ from sqlalchemy.exc import ArgumentError as UrlError
 
 from profilerkit.errors import StoreError
 
-__all__ = [
-    "create",
-    "find_file",
-    "hide_password",
-    "insert_new",
-    "is_created",
-    "lock",
-    "machines",
-    "parse_url",
-    "reports",
-    "rows",
-    "run_ends",
-    "run_rows",
-    "runs",
-    "set_up",
-]
-
 
 def parse_url(store: str | PathLike[str]) -> URL:
     """Return the URL of a store: a URL of SQLAlchemy, or the path of an SQLite file.

@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from profilerkit.isolation.run import IsolatedRun
     from profilerkit.results.report import Report
 
-__all__ = [
-    "Engine",
-    "EngineInfo",
-    "EngineOptions",
-    "Outcome",
-    "find_engine",
-    "is_noisy",
-    "pick_quietest",
-    "read_outcome",
-    "without_run",
-]
-
 
 @dataclass(frozen=True)
 class EngineOptions:

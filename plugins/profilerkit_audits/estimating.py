@@ -18,8 +18,6 @@ from .running import Audit
 from .store import Store
 from .summary import NOT_IN_KEY, shorten_store
 
-__all__ = ["Estimate", "describe", "estimate", "format_duration"]
-
 #: How many cases the text names.
 _NAMED = 200
 

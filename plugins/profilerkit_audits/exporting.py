@@ -27,8 +27,6 @@ from .lookup import find_run
 from .rows import Row, decode
 from .store import Store
 
-__all__ = ["export", "read_export"]
-
 
 def export(store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False) -> int:
     """Write the rows of a store, or of one run, to a file, in the form of its suffix; returns their number.

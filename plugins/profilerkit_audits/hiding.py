@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["hide", "hide_text"]
-
 #: Environment variables whose values are secrets, by words of their names.
 _SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
 #: The forms of secrets: keys of well-known services, passwords in URLs and assignments.

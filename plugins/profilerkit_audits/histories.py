@@ -18,8 +18,6 @@ from .rows import Row, Value
 from .series import CaseName, find_causes, group_by_case, is_exact, is_same
 from .store import Store
 
-__all__ = ["History", "Point", "history"]
-
 
 @dataclass(frozen=True)
 class Point:

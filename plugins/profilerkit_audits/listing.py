@@ -21,8 +21,6 @@ from profilerkit.models.python_loaders import is_in_file, is_in_module, list_def
 
 from .modules import find_module
 
-__all__ = ["Listing", "ask_loader", "find_specs", "is_pattern"]
-
 #: Seconds that a library may take to list its models.
 PATIENCE = 300
 

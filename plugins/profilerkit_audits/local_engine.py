@@ -18,8 +18,6 @@ from .cases import Case
 from .engine import Engine, EngineOptions, Outcome, is_noisy, pick_quietest, read_outcome, without_run
 from .machines import Busyness, read_machine
 
-__all__ = ["LocalEngine", "State", "count_cores", "may_go", "may_start"]
-
 
 class State(Enum):
     """The activity of a model's process."""

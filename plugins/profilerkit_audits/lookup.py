@@ -14,8 +14,6 @@ from profilerkit.errors import ArgumentError, by_likeness
 from .rows import Row
 from .store import Run, Store
 
-__all__ = ["find_rows", "find_run", "open_store"]
-
 _LAST = re.compile(r"last(?:~(\d+))?")
 
 

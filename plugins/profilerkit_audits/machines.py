@@ -16,8 +16,6 @@ from typing import Any
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.process.environment import machine
 
-__all__ = ["Busyness", "describe_machine", "digest_machine", "read_machine", "read_stated_machine"]
-
 #: The facts that two machines of a kind share, without the machine's name and the kernel's version.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes", "accelerators")
 #: The driver of NVIDIA has a folder here for each GPU.

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from profilerkit.hooks.manager import list_plugins
 
-__all__ = ["Module", "find_measuring_packages", "find_module", "find_own_module", "find_versions"]
-
 
 class Module(NamedTuple):
     """The file of a module, and the folder that it is imported from."""

@@ -7,8 +7,6 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["find_commit", "read_clock", "shorten_commit", "shorten_moment"]
-
 #: Seconds that git may take.
 _PATIENCE = 10
 #: Variables that name a repository, whatever the folder: git sets them for the commands that its hooks run.

@@ -36,8 +36,6 @@ from .plan_values import (
     require_known,
 )
 
-__all__ = ["ModelEntry", "Plan", "errors_at"]
-
 #: The keys of the whole audit alone, and the keys of a model alone.
 _WHOLE = ("models", "budgets", "workers", "warm", "repeats")
 _ONE_MODEL = ("spec", "specs", "exclude")

@@ -15,23 +15,6 @@ from profilerkit.input_shapes import parse_input_shape
 from profilerkit.models.opening import list_placing_arguments
 from profilerkit.piping.intrinsic import INTRINSIC
 
-__all__ = [
-    "LIMITS",
-    "SAMPLING",
-    "SELECTION",
-    "TEXT",
-    "check_argument",
-    "check_names",
-    "check_setting",
-    "check_shape",
-    "check_texts",
-    "find_setting",
-    "list_setting_keys",
-    "read_matrix",
-    "read_shape",
-    "require_known",
-]
-
 TEXT = text("a text that is not empty")
 #: The checks of the arguments of functions.
 _CHECKS = {name: check for function in INTRINSIC for name, check in function.CHECKS.items()}

@@ -15,8 +15,6 @@ from profilerkit.trace.families import find_family
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["find_flags"]
-
 #: FLOPs that one core of a CPU cannot exceed in a second: two fused multiply-adds of 16 floats, or four of 8 (as with
 #: AVX-512 or AMX's matrix tiles at the low precisions, which are sixteen times faster), at 6 GHz.
 CORE_FLOPS = 2 * 2 * 16 * 6e9

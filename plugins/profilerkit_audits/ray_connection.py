@@ -23,8 +23,6 @@ from typing import Any
 from profilerkit.error_text import error_line
 from profilerkit.errors import NotOfferedError
 
-__all__ = ["Connection"]
-
 #: Parts of Ray are not annotated.
 ray: Any = import_module("ray")
 

@@ -32,8 +32,6 @@ from .engine import Engine, EngineOptions, Outcome, without_run
 from .machines import read_machine
 from .ray_connection import Connection
 
-__all__ = ["RayEngine"]
-
 #: Parts of Ray are not annotated.
 ray: Any = import_module("ray")
 

@@ -17,8 +17,6 @@ from .step_search import Step, search_steps
 from .steps import MIN_NIGHTS, control_rate
 from .store import Store
 
-__all__ = ["Regressions", "regressions"]
-
 
 @dataclass(frozen=True)
 class Regressions:

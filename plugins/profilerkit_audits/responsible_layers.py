@@ -13,8 +13,6 @@ from profilerkit.trace.columns import WORK
 
 from .changed_operators import compare_operators, sum_operators
 
-__all__ = ["find_layers", "leave_out_renamed"]
-
 #: By metric, the column of the aligned layers whose sum is the metric.
 _COLUMNS = {
     "macs": "own_macs",

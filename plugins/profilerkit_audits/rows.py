@@ -20,8 +20,6 @@ from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.trace.bounds import Bounds, Sign
 
-__all__ = ["Row", "RowStatus", "Value", "decode", "encode", "judge", "read_report"]
-
 
 class RowStatus(StrEnum):
     """How complete the requested metrics of a model are."""

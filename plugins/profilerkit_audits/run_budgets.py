@@ -23,8 +23,6 @@ from .rows import Row
 from .series import CaseName, group_by_case
 from .store import Store
 
-__all__ = ["FORMS", "RunCheck", "check_run", "find_exceeded"]
-
 
 @dataclass(frozen=True)
 class RunCheck:

@@ -15,8 +15,6 @@ from .rows import Row
 from .series import CaseName, find_sources, group_by_case, has_exact_numbers, is_same
 from .store import Run, Store
 
-__all__ = ["RunDiff", "diff_runs"]
-
 #: How many cases without a metric are named.
 _NAMED = 3
 

@@ -26,8 +26,6 @@ from .rows import Row, RowStatus
 from .store import Run, Store
 from .summary import summarize
 
-__all__ = ["RERUN", "Audit", "AuditResult", "Watch", "audit"]
-
 #: The rows that are run again although they are in the store.
 RERUN = ("failed", "all")
 #: Failures that say nothing about a model: its process could not be run or watched. Such a case is always run again.

@@ -14,17 +14,6 @@ from .cases import is_run_for
 from .origins import shorten_commit
 from .rows import Row, RowStatus, Value
 
-__all__ = [
-    "CaseName",
-    "find_causes",
-    "find_sources",
-    "group_by_case",
-    "has_exact_numbers",
-    "is_exact",
-    "is_same",
-    "join_rows",
-]
-
 
 @dataclass(frozen=True)
 class CaseName:

@@ -25,8 +25,6 @@ from profilerkit.models.python_loaders import is_in_file, is_in_module, parse_py
 
 from .modules import Module, find_own_module
 
-__all__ = ["SourceCode", "read_code"]
-
 
 @dataclass(frozen=True)
 class SourceCode:

@@ -24,8 +24,6 @@ from .rows import Row
 from .series import CaseName, is_exact
 from .steps import MIN_NIGHTS, Floats, find_splits, find_usual_distance
 
-__all__ = ["Step", "draw_steps", "find_share", "search_steps"]
-
 #: The number of newest nights for the correlation of consecutive nights. Steps are searched in the window alone.
 _REMEMBERED = 400
 #: The least number of models in a night for which a common change counts as a change of the machine.

@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MIN_NIGHTS", "Split", "control_rate", "estimate_correlation", "find_splits", "find_usual_distance"]
-
 #: A step needs this many nights on each side.
 MIN_SIZE = 3
 #: The shortest series in which a step is looked for.

@@ -35,8 +35,6 @@ from .origins import find_commit, read_clock
 from .plausibility import find_flags
 from .rows import Row, decode, encode, read_report
 
-__all__ = ["Run", "Store", "add_report"]
-
 _Content = TypeVar("_Content")
 
 #: How many rows, or keys, are read at once.

@@ -27,8 +27,6 @@ from .series import CaseName, join_rows
 if TYPE_CHECKING:
     from .running import AuditResult
 
-__all__ = ["NOT_IN_KEY", "find_differing_settings", "shorten", "shorten_store", "summarize"]
-
 #: The note on rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
 #: The metrics that are shown for a plan without metrics.

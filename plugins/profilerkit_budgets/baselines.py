@@ -14,8 +14,6 @@ from profilerkit.piping.outcome import Completeness
 from profilerkit.results.report import Report
 from profilerkit.times.sampling import Sampling
 
-__all__ = ["describe_other_conditions", "read_baseline", "record_baseline", "require_same_call"]
-
 #: Facts that are not compared: the name of the machine, and facts that differ from run to run on one machine.
 _NOT_COMPARED = frozenset({"host", "memory_bytes", "usable_cores"})
 #: Arguments that change only the precision of a value, or further output, not the value; the batch size is part of the

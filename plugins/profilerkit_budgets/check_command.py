@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from . import Budget, Finding
 
-__all__ = ["command"]
-
 
 @click.command("check")
 @click.argument("model", shell_complete=complete_models)

@@ -19,8 +19,6 @@ from .layer_limits import check_layers
 from .limits import Budget
 from .metric_limits import check_metric
 
-__all__ = ["check", "check_with_retries", "select_broken"]
-
 
 def check(report: Report, budget: Budget, baseline: Report | None = None) -> list[Finding]:
     """Return a finding for each limit, and for each layer that a layer limit matches.

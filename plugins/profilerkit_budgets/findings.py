@@ -11,17 +11,6 @@ from profilerkit.trace.bounds import Bounds, Sign
 
 from .limits import Limit
 
-__all__ = [
-    "Compared",
-    "Finding",
-    "Verdict",
-    "compute_excess",
-    "divide_counts",
-    "divide_ends",
-    "explain_uncertainty",
-    "judge",
-]
-
 
 class Verdict(Enum):
     """The result of one limit."""

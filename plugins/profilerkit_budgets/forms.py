@@ -14,16 +14,6 @@ from profilerkit.render.grids import Grid
 
 from .findings import Finding, Verdict
 
-__all__ = [
-    "FORMS",
-    "format_headline",
-    "format_junit",
-    "format_junit_suites",
-    "format_markdown",
-    "format_text",
-    "summarize",
-]
-
 _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
 #: The verdicts that break a budget, the worst first, as verbs of a limit.
 _BROKEN = {Verdict.FAILED: "failed", Verdict.UNCERTAIN: "is uncertain"}

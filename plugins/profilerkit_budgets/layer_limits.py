@@ -20,8 +20,6 @@ from .findings import Compared, Finding, Verdict, compute_excess, divide_counts,
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
 
-__all__ = ["UnmatchedPatternError", "check_layers"]
-
 
 class UnmatchedPatternError(BudgetError):
     """The model has no layer that the pattern of a limit matches."""

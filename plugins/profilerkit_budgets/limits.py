@@ -21,8 +21,6 @@ from profilerkit.error_text import shown
 from profilerkit.errors import BudgetError
 from profilerkit.process.files import read_toml
 
-__all__ = ["Budget", "Limit", "read_budget"]
-
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,

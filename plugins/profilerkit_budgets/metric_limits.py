@@ -20,8 +20,6 @@ from .findings import Compared, Finding, Verdict, compute_excess, divide_counts,
 from .limits import Limit
 from .responsible import list_responsible
 
-__all__ = ["check_metric"]
-
 
 def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
     """Return the finding of the limit of a metric.

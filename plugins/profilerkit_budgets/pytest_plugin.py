@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from . import Budget, Finding
 
-__all__ = ["budget"]
-
 _RECORDED = pytest.StashKey[list[str]]()
 _HOW = "pytest --budget-update"
 

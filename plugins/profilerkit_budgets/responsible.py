@@ -11,8 +11,6 @@ from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, find_difference, require_layers
 from profilerkit.trace.records import LayerTable
 
-__all__ = ["LAYER_COLUMNS", "has_column", "list_responsible"]
-
 #: The column of the layer table that each metric is divided among layers by, by its key, and by the name of the column.
 #: A metric has the column that counts the same thing: frozen layers have parameters, but no trainable ones, and the
 #: bytes of a quantized layer are not in proportion to its parameters.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .meshes.records import RankTrace
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
-__all__ = ["CAPABILITIES", "Calibrates", "FollowsLanguageModels", "JoinsProfiles", "TracesRanks"]
-
 
 @runtime_checkable
 class Calibrates(Protocol):

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..run_diffs import RunDiff
     from ..running import Audit, AuditResult
 
-__all__ = ["command"]
-
 #: The forms of the rows of a run, of --diff, and of --check; the latter are the names of `run_budgets.FORMS`.
 _FORMS = {
     "": ("console", "json"),

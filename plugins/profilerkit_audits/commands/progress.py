@@ -18,8 +18,6 @@ from ..summary import shorten
 if TYPE_CHECKING:
     from ..cases import Case
 
-__all__ = ["ShownProgress"]
-
 #: How much of a reason stands in a line.
 _REASON = 160
 #: The most characters of the bar, which has fewer where the counts beside it leave no more.

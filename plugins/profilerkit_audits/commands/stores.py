@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
     from ..regression_search import Regressions
 
-__all__ = [
-    "FORMS",
-    "dashboard",
-    "draw_grid",
-    "emit_json",
-    "export",
-    "history",
-    "put_report",
-    "regressions",
-    "report_errors",
-    "report_option",
-]
-
 FORMS = ("console", "json", "markdown")
 
 #: The option of ``profile``.

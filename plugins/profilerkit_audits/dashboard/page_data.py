@@ -29,8 +29,6 @@ from ..rows import Row, Value
 from ..summary import find_differing_settings
 from .subjects import Subject
 
-__all__ = ["make_page_data"]
-
 #: Writes a text as the page shows it.
 Writer: TypeAlias = Callable[[str], str]
 

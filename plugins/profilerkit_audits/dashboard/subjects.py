@@ -10,8 +10,6 @@ from functools import cache
 from ..rows import Row
 from ..series import group_by_case, join_rows
 
-__all__ = ["Subject", "group_rows"]
-
 
 @dataclass(frozen=True)
 class Subject:

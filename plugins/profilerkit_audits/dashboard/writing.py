@@ -27,8 +27,6 @@ from ..store import Run, Store
 from .page_data import make_page_data
 from .subjects import Subject, group_rows
 
-__all__ = ["Output", "render", "write"]
-
 #: Scripts that this page shares with the report's page, and scripts of this page alone, in the order in which they
 #: build on each other.
 _SHARED = ("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "widths", "table")
