@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,22 +68,18 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         __tracebackhide__ = True
         from profilerkit.arguments.checks import at_least
         from profilerkit.cli.configuration import read_configuration
-        from profilerkit.errors import ProfilerKitError
 
         from . import Budget
 
-        try:
-            configuration = read_configuration(request.config.rootpath)
-            limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
-            others = {name: value for name, value in keywords.items() if name not in limits}
-            if layers:
-                limits["layers"] = layers
-            limiting = Budget.of(limits) if limits else _read_configured(configuration)
-            retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
-            arguments = {"inputs": inputs, **configuration.profile_arguments, **others}
-            return _BudgetCheck(request, model, arguments, limiting, strict, retries).run(baseline)
-        except ProfilerKitError as error:
-            raise _hide_own_frames(error) from error.__cause__  # other causes do not help a reader
+        configuration = read_configuration(request.config.rootpath)
+        limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
+        others = {name: value for name, value in keywords.items() if name not in limits}
+        if layers:
+            limits["layers"] = layers
+        limiting = Budget.of(limits) if limits else _read_configured(configuration)
+        retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
+        arguments = {"inputs": inputs, **configuration.profile_arguments, **others}
+        return _BudgetCheck(request, model, arguments, limiting, strict, retries).run(baseline)
 
     return check_budget
 
@@ -196,24 +191,3 @@ def _is_limit(name: str, value: Any) -> bool:
     texts = value if isinstance(value, list) else [value]
     is_written = [isinstance(text, str) and text.lstrip().startswith(("<", ">", "=")) for text in texts]
     return (bool(is_written) and all(is_written)) or any(name == offer.item.NAME for offer in list_status_keys())
-
-
-def _hide_own_frames(error: BaseException) -> BaseException:
-    """Return an error, and the errors that caused it, without the frames of profilerkit in their tracebacks."""
-    from profilerkit.error_text import list_causes
-
-    for cause in list_causes(error):
-        cause.__traceback__ = _remove_own_frames(cause.__traceback__)
-    return error
-
-
-def _remove_own_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of profilerkit and of the packages that come with it."""
-    from profilerkit.process.user_lines import is_own_module
-
-    if traceback is None:
-        return None
-    rest = _remove_own_frames(traceback.tb_next)
-    if is_own_module(str(traceback.tb_frame.f_globals.get("__name__"))):
-        return rest
-    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
