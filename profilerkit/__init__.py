@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from profilerkit_predict.meshes.execution_traces import write_execution_traces
     from profilerkit_predict.meshes.fitting import find_mesh
     from profilerkit_predict.meshes.step_timeline import write_step_timeline
-    from profilerkit_predict.prediction.predicting import Prediction, predict
+    from profilerkit_predict.prediction.predicting import predict
+    from profilerkit_predict.prediction.result import Prediction
 
     from .api import compare, profile
     from .backend import Backend
@@ -215,7 +216,8 @@ _MODULES = module_of_each(
         "profilerkit_predict.meshes.execution_traces": "write_execution_traces",
         "profilerkit_predict.meshes.fitting": "find_mesh",
         "profilerkit_predict.meshes.step_timeline": "write_step_timeline",
-        "profilerkit_predict.prediction.predicting": "Prediction predict",
+        "profilerkit_predict.prediction.predicting": "predict",
+        "profilerkit_predict.prediction.result": "Prediction",
         ".profiler": "Profiler",
         ".results.comparison": "Comparison",
         ".results.report": "Report",

@@ -103,7 +103,9 @@ class _History(NamedTuple):
         entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
         by_token = replace(part, window=last.window)
         others = {count - by_token.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
-        if len(others) == 1 and min(others) >= 0:  # an entry for each token, and always as many of no token
+        # An entry for each token, and always as many of no token. Fewer entries than tokens may be of several tokens
+        # each, which two lengths do not tell apart.
+        if len(others) == 1 and (min(others) >= 0 or len(self.contexts) > 2):
             return replace(by_token, constant_bytes=part.bytes_per_entry * others.pop())
         for waits in (False, True):  # an entry for each whole stride of tokens, or for each token that waits for one
             stride = _find_stride(self.contexts, entries, waits)

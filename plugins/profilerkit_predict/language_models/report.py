@@ -31,7 +31,7 @@ from .steps import Piece
 from .text_table import draw_table, wrap_lines
 
 if TYPE_CHECKING:
-    from ..prediction.predicting import Prediction
+    from ..prediction.result import Prediction
     from .comparison import LanguageModelComparison
 
 

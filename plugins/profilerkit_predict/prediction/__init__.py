@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .bound import Bound, compulsory_bytes, compute_bound
 from .calibration import Calibration, Network
-from .predicting import NothingToPredictError, Prediction, predict_trace
+from .predicting import NothingToPredictError, predict_trace
+from .result import Prediction
 from .tables import EfficiencyTable, Point
 
 __all__ = [

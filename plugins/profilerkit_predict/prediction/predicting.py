@@ -20,8 +20,9 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
 from .calibrated_times import CalibratedTimes, TimedRegion
 from .calibration import Calibration, name_phase
+from .notes import write_notes
 from .regions import find_regions, join_recurrences
-from .wording import write_notes, write_prediction
+from .result import Prediction
 
 
 def predict(
@@ -68,52 +69,6 @@ def predict(
 
 class NothingToPredictError(ArgumentError):
     """The model computes nothing, like one layer that returns its input: there is no time to predict."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The predicted time of a pass or a training step on a device: computed, never measured.
-
-    Attributes:
-        device: The device.
-        bound: The least seconds, by peaks and bandwidth.
-        estimate: Seconds by the calibration; None with a data sheet only.
-        low: The lower end of the interval; the bound with a data sheet only.
-        high: The upper end; None if it is not known.
-        binds: The cause of the time: "products", "traffic" or "dispatch".
-        device_seconds: The estimate of the device's own time, None without a calibration.
-        host_seconds: The estimate of the host's time, None without a calibration; for a compiled graph, of one call of
-            the graph.
-        layers: A row for each layer: ``estimate_seconds``, ``bound_seconds`` and ``binds`` of its own operators.
-        phase: "forward" or "training".
-        notes: Notes for the reader.
-    """
-
-    device: DeviceInfo
-    bound: Bound
-    low: float
-    binds: str
-    layers: LayerTable
-    phase: str
-    notes: tuple[str, ...] = ()
-    estimate: float | None = None
-    high: float | None = None
-    device_seconds: float | None = None
-    host_seconds: float | None = None
-
-    @property
-    def tier(self) -> str:
-        """Its source: "data sheet" or "calibrated"; the two are never mixed."""
-        return "data sheet" if self.estimate is None else "calibrated"
-
-    @property
-    def seconds(self) -> float:
-        """The estimate if there is one, otherwise the bound."""
-        return self.bound.seconds if self.estimate is None else self.estimate
-
-    def __str__(self) -> str:
-        """Return the time, the resource that binds it, the slowest layers, and the notes, as text."""
-        return write_prediction(self)
 
 
 def predict_trace(

@@ -1,55 +1,17 @@
-"""A prediction in words: a few lines of text, and notes on its assumptions and gaps."""
+"""The notes of a prediction: its assumptions and its gaps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import find_dtype
-from profilerkit.render.values import Column
 from profilerkit.trace.records import ModelTrace
 
 from .bound import Bound, may_use_tf32
 from .calibration import Calibration
 from .operators import is_selective
-
-if TYPE_CHECKING:
-    from .predicting import Prediction
-
-_SECONDS = Column.of("seconds")
-#: How many layers the text names.
-_SHOWN_LAYERS = 3
-
-
-def write_prediction(prediction: Prediction) -> str:
-    """Return a prediction in a few lines."""
-    what = "a training step" if prediction.phase == "training" else "a forward pass"
-    return "\n".join(
-        [
-            f"Predicted time of {what} on {prediction.device.name}: {_write_time(prediction)}",
-            f"Bound by {prediction.binds}, {prediction.tier}.",
-            "Layers that take most:",
-            *_list_layers(prediction),
-            *(f"{note[:1].upper()}{note[1:]}." for note in prediction.notes),
-        ]
-    )
-
-
-def _write_time(prediction: Prediction) -> str:
-    if prediction.estimate is None or prediction.high is None:
-        return f"at least {_SECONDS.show(prediction.bound.seconds)}"
-    low, high = _SECONDS.show(prediction.low), _SECONDS.show(prediction.high)
-    return f"{_SECONDS.show(prediction.estimate)}, from {low} to {high}"
-
-
-def _list_layers(prediction: Prediction) -> Iterator[str]:
-    column = "bound_seconds" if prediction.estimate is None else "estimate_seconds"
-    rows = [row for row in prediction.layers if row[column]]
-    for row in sorted(rows, key=lambda row: -row[column])[:_SHOWN_LAYERS]:
-        itself = "" if row["is_leaf"] or not row["path"] else " itself"  # its time is without the layers inside it
-        yield f"  {row['path'] or '(itself)'} ({row['type']}){itself}: {_SECONDS.show(row[column])}"
 
 
 def write_notes(
