@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from profilerkit.errors import ArgumentError, FailureCode
 from profilerkit.process.cached import cached_property
-from profilerkit.process.encoding import printable
 
 from .cases import Case, list_cases
 from .engine import EngineOptions, find_engine
@@ -24,7 +23,7 @@ from .origins import find_commit
 from .plan import Plan
 from .rows import Row, RowStatus
 from .store import Run, Store
-from .summary import summarize
+from .summary import AuditResult
 
 #: The rows that are run again although they are in the store.
 RERUN = ("failed", "all")
@@ -46,31 +45,6 @@ class Watch:
 
     def end(self, case: Case, row: Row) -> None:
         """Note that the row of a case is in the store."""
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """An audit that has come to its end.
-
-    ``counts`` are the rows of the run by status, ``measured`` and ``reused`` how many were run now and how many were in
-    the store before. ``metrics`` are the metrics that the plan names, in its order. ``print`` shows the costs of the
-    models, and the failures.
-    """
-
-    run: str
-    store: str
-    counts: Mapping[str, int]
-    measured: int
-    reused: int
-    metrics: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return printable(summarize(self))
-
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows of the run, from the store."""
-        with Store.open(self.store, create=False) as store:
-            yield from store.rows(run=self.run)
 
 
 @dataclass

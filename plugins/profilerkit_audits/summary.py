@@ -1,4 +1,4 @@
-"""The summary of an audit: the costs of its models, the failures with their reasons, and where the rows are."""
+"""The result of an audit, and its summary: the costs of its models, the failures with reasons, where the rows are."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 import os
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -17,15 +18,14 @@ from profilerkit.foreign_text import visible
 from profilerkit.hooks.offers import list_status_keys
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.titles import split_words, write_title
+from profilerkit.process.encoding import printable
 from profilerkit.render.console import draw_parts, to_text
 from profilerkit.render.grids import Grid
 
 from .database import hide_password
 from .rows import Row, RowStatus, Value
 from .series import CaseName, join_rows
-
-if TYPE_CHECKING:
-    from .running import AuditResult
+from .store import Store
 
 #: The note on rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
@@ -37,6 +37,31 @@ _MOST, _ENDS = 20, 9
 _LONGEST_SPEC = 36
 #: How many reasons of failure, other problems and warnings are named, the most frequent first; and how many models.
 _FAILURES, _PROBLEMS, _WARNINGS, _NAMED = 20, 8, 5, 3
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """An audit that has come to its end.
+
+    ``counts`` are the rows of the run by status, ``measured`` and ``reused`` how many were run now and how many were in
+    the store before. ``metrics`` are the metrics that the plan names, in its order. ``print`` shows the costs of the
+    models, and the failures.
+    """
+
+    run: str
+    store: str
+    counts: Mapping[str, int]
+    measured: int
+    reused: int
+    metrics: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return printable(summarize(self))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the run, from the store."""
+        with Store.open(self.store, create=False) as store:
+            yield from store.rows(run=self.run)
 
 
 def summarize(finished: AuditResult, color: bool = False) -> str:

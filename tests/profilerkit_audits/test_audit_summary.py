@@ -13,8 +13,7 @@ import pytest
 from profilerkit import Completeness
 from profilerkit.trace.bounds import Sign
 from profilerkit_audits import FailureCode, Row, RowStatus, Value
-from profilerkit_audits.running import AuditResult
-from profilerkit_audits.summary import summarize
+from profilerkit_audits.summary import AuditResult, summarize
 
 SIGNAL = "the process was ended by the signal SIGSEGV (macs failed)"
 REASON = "aten.odd (2 calls)"

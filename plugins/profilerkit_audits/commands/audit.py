@@ -20,7 +20,8 @@ from .stores import draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
     from ..run_diffs import RunDiff
-    from ..running import Audit, AuditResult
+    from ..running import Audit
+    from ..summary import AuditResult
 
 #: The forms of the rows of a run, of --diff, and of --check; the latter are the names of `run_budgets.FORMS`.
 _FORMS = {

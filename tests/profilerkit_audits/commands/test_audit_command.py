@@ -21,8 +21,7 @@ from profilerkit_audits import Row, RowStatus, Store, read_export
 from profilerkit_audits.cases import Case
 from profilerkit_audits.commands.progress import ShownProgress
 from profilerkit_audits.engine import Engine, Outcome
-from profilerkit_audits.running import AuditResult
-from profilerkit_audits.summary import summarize
+from profilerkit_audits.summary import AuditResult, summarize
 
 pytestmark = pytest.mark.skipif(not processes.LINUX, reason="audits run their models in processes of their own")
 
