@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from profilerkit.trace.dtypes import element_bytes
 
+from ..checkpoints.formats import WeightFormat
 from .formulas import count_expected_experts, count_macs, count_stored_bytes
-from .records import Law
+from .records import Law, ModelFacts
 from .step_shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from .steps import Step
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
-    from .step_cost import StepCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +46,22 @@ class Estimator:
     graph. No part is faster than its bytes at the best bandwidth or its products at the best rate that were measured.
     """
 
-    cost: StepCost
+    facts: ModelFacts
+    #: The format of the matrices; None for their stored format.
+    format: WeightFormat | None
+    #: The bytes of all weights in their format.
+    weight_bytes: int
     calibration: Calibration
 
-    def reason(self) -> str:
-        """Return why there are no estimates, in words; empty if there are."""
-        return next(self._list_reasons(), "")
-
-    def _list_reasons(self) -> Iterator[str]:
-        """Yield the reasons against estimates: more than one device, or products that no calibration has."""
-        cost, facts = self.cost, self.cost.facts
-        if cost.devices > 1:
-            yield "estimates are for one device: the time of communication is not in a calibration"
-        if cost.inputs:
-            yield "no estimates with images or sound: the shapes of their encoder are not derived"
-        if cost.adapters is not None:
-            yield "no estimates with adapters: the calibration has no products of low rank"
+    def list_missing(self) -> Iterator[str]:
+        """Yield in words which products of the model the calibration has not; nothing if it has all of them."""
+        facts = self.facts
         others = [name for name in facts.storage_formats if name != facts.dtype]
-        if cost.weights is not None:
-            is_stored_so = cost.stored_weight_bytes == sum(part.bytes for part in facts.weights)
-            others = [] if is_stored_so else [cost.weights.name]
+        if self.format is not None:
+            is_stored_so = self.weight_bytes == sum(part.bytes for part in facts.weights)
+            others = [] if is_stored_so else [self.format.name]
         if others:
             yield f"no estimates for {', '.join(others)}: the calibration has products of the model's own dtype alone"
-        if cost.cache_format is not None:
-            yield f"no estimates for a cache in {cost.cache_format.name}: the calibration has attention without it"
-        yield from self._list_missing_products()
-
-    def _list_missing_products(self) -> Iterator[str]:
-        """Yield which products of the model no calibration has."""
-        facts = self.cost.facts
         if facts.work.latent is not None:
             yield "no estimates for latent attention: the shapes of its absorbed products are not derived"
         shapes = None if facts.traced is None else facts.traced.shapes
@@ -89,10 +76,8 @@ class Estimator:
                 yield f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
 
     def estimate(self, step: Step, batch: int, new_tokens: int, cached: int) -> Estimate:
-        """Return the seconds of a step whose counts are known; the bound alone if there is a reason."""
-        bound = step.seconds
-        if bound is None or self.reason():
-            return Estimate(None, bound, None, "calibrated")
+        """Return the seconds of a step whose counts and bound are known."""
+        bound = step.seconds or 0.0
         attention = self._estimate_attention(step, batch, new_tokens, cached)
         total = max(self._estimate_but_attention(batch, batch * new_tokens) + attention, bound)
         middle, low, high = self.calibration.correction("forward")
@@ -102,8 +87,8 @@ class Estimator:
 
     @property
     def _shapes(self) -> StepShapes:
-        """The shapes of a step; empty if `reason` says that they are not known."""
-        traced = self.cost.facts.traced
+        """The shapes of a step; empty if they are not known."""
+        traced = self.facts.traced
         shapes = None if traced is None else traced.shapes
         return StepShapes() if shapes is None else shapes
 
@@ -151,22 +136,22 @@ class Estimator:
 
     def _look_up(self, kind: str, dtype: str, sizes: tuple[float, ...], work: float) -> float:
         table = self.calibration.table(kind, dtype)
-        assert table is not None  # noqa: S101 - `reason` names dtypes without one
+        assert table is not None  # noqa: S101 - `list_missing` names dtypes without one
         return table.seconds(sizes, max(work, 1.0), self.calibration.peak(dtype) or math.inf)
 
     def _count_expert_bytes(self, tokens: int) -> float:
         """Return the bytes of experts that so many tokens are expected to use."""
         total = 0.0
-        for part in self.cost.facts.weights:
+        for part in self.facts.weights:
             if part.routing is not None:
                 experts = part.routing.experts
                 used = count_expected_experts(experts, part.routing.experts_per_token, tokens)
-                total += count_stored_bytes(part, self.cost.weights) * used / experts
+                total += count_stored_bytes(part, self.format) * used / experts
         return total
 
     def _estimate_bytes(self, count: float) -> float:
         """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
-        bandwidth = self.calibration.best_bandwidth(self.cost.stored_weight_bytes)
+        bandwidth = self.calibration.best_bandwidth(self.weight_bytes)
         return count / bandwidth if bandwidth else 0.0
 
 

@@ -83,13 +83,9 @@ class LanguageModelReport:
     @property
     def reason_without_estimates(self) -> str:
         """Why there are bounds and no estimates, in words; empty if there are estimates."""
-        if self.device is None:
-            return "no device: counts alone"
-        if self.cost.estimator is None:
-            return "by a data sheet: bounds, no estimates; 'profilerkit calibrate' makes a device that has them"
-        if self.speculation is not None:
+        if self.speculation is not None and self.cost.calibration is not None:
             return "no estimates of later tokens: the calibration has no drafted ones"
-        return self.cost.estimator.reason()
+        return self.cost.reason_without_estimates
 
     def as_written(self) -> tuple[Prediction, Prediction] | None:
         """Return the predicted times of both traced passes as the model's own code runs them, on the device.

@@ -165,7 +165,7 @@ class _Decoding(NamedTuple):
         """Return the mean seconds of a token between two ends; by a data sheet, or with speculation, the bound."""
         if bound is None:
             return None
-        if self.cost.estimator is None or self.speculation.draft_tokens:
+        if self.cost.calibration is None or self.speculation.draft_tokens:
             return Estimate(None, bound, None, self.cost.tier)
         estimates = (self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1))
         return average([estimate for estimate in estimates if estimate is not None])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
@@ -13,16 +14,18 @@ from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat, list_product_dtypes
 from .adapters import Adapters
-from .engine_cache import EngineCache
+from .engine_cache import EngineCache, count_cache_traffic
 from .engine_weights import EngineWeights
 from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
-from .formulas import count_macs
+from .formulas import count_macs, count_stored_bytes, dtype_bytes, engine_macs
 from .layout import ONE_DEVICE, Layout
 from .prompts import EncodedInputs, require_context
 from .records import ModelFacts
-from .step_work import make_step
-from .steps import Piece, Step
+from .steps import Piece, Resource, Step, StepTerm, count_sequences, count_tokens, has_first
+
+if TYPE_CHECKING:
+    from ..prediction.calibration import Calibration
 
 
 class StageBytes(NamedTuple):
@@ -96,6 +99,16 @@ class StepCost:
         """The cache of the engine."""
         return EngineCache(self.facts, self.engine, self.block_size, self.cache_format, self.shared_prefix)
 
+    @property
+    def stored_weight_bytes(self) -> int:
+        """The bytes of all weights in their format."""
+        return self.engine_weights.total_bytes
+
+    @cached_property
+    def engine_weights(self) -> EngineWeights:
+        """The weights in the engine."""
+        return EngineWeights(self.facts, self.weights, self.has_uniform_routing)
+
     def cache_bytes(self, context: int, batch: int = 1) -> int:
         """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
 
@@ -140,7 +153,18 @@ class StepCost:
             piece.require_valid()
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
-        return make_step(self, pieces)
+        read, written = count_cache_traffic(self.cache, pieces, replicas=self.layout.data)
+        weight_bytes = self.weight_bytes_read(count_tokens(pieces), is_first=has_first(pieces))
+        if self.adapters is not None:
+            weight_bytes += self.adapters.count_read_bytes(count_sequences(pieces))
+        return Step(
+            execution="engine",
+            macs=self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
+            weight_bytes=weight_bytes + self._count_encoder_bytes(pieces),
+            cache_read_bytes=round(read),
+            cache_write_bytes=round(written),
+            terms=tuple(self._list_terms(pieces)),
+        )
 
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
         """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.
@@ -153,22 +177,49 @@ class StepCost:
         """Return the same of a step whose counts are known; it may encode images or sound besides."""
         if step.seconds is None:
             return None
-        if self.estimator is None:
+        if self._estimator is None or self.reason_without_estimates:
             return Estimate(None, step.seconds, None, self.tier)
-        return self.estimator.estimate(step, batch, new_tokens, cached)
+        return self._estimator.estimate(step, batch, new_tokens, cached)
 
     @property
     def tier(self) -> str:
         """The source of predicted times: "data sheet" or "calibrated"."""
-        return "data sheet" if self.estimator is None else "calibrated"
+        return "data sheet" if self.calibration is None else "calibrated"
 
     @cached_property
-    def estimator(self) -> Estimator | None:
-        """The estimator of steps by the device's calibration; None without a calibration."""
+    def calibration(self) -> Calibration | None:
+        """The calibration of the device; None without one."""
         from ..prediction.calibration import Calibration
 
-        calibration = Calibration.of(self.device) if self.device is not None else None
-        return None if calibration is None else Estimator(self, calibration)
+        return None if self.device is None else Calibration.of(self.device)
+
+    @cached_property
+    def _estimator(self) -> Estimator | None:
+        if self.calibration is None:
+            return None
+        return Estimator(self.facts, self.weights, self.stored_weight_bytes, self.calibration)
+
+    @cached_property
+    def reason_without_estimates(self) -> str:
+        """Why there are bounds and no estimates, in words; empty if there are estimates."""
+        return next(self._list_reasons(), "")
+
+    def _list_reasons(self) -> Iterator[str]:
+        """Yield the reasons against estimates: no calibration, or a step with work that no calibration has."""
+        if self.device is None:
+            yield "no device: counts alone"
+        if self._estimator is None:
+            yield "by a data sheet: bounds, no estimates; 'profilerkit calibrate' makes a device that has them"
+            return
+        if self.devices > 1:
+            yield "estimates are for one device: the time of communication is not in a calibration"
+        if self.inputs:
+            yield "no estimates with images or sound: the shapes of their encoder are not derived"
+        if self.adapters is not None:
+            yield "no estimates with adapters: the calibration has no products of low rank"
+        if self.cache_format is not None:
+            yield f"no estimates for a cache in {self.cache_format.name}: the calibration has attention without it"
+        yield from self._estimator.list_missing()
 
     def as_written(self, batch: int, new_tokens: int = 1, cached: int = 0) -> int:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""
@@ -185,16 +236,6 @@ class StepCost:
         """
         return round(self.engine_weights.count_read_bytes(tokens, is_first))
 
-    @property
-    def stored_weight_bytes(self) -> int:
-        """The bytes of all weights in their format."""
-        return self.engine_weights.total_bytes
-
-    @cached_property
-    def engine_weights(self) -> EngineWeights:
-        """The weights in the engine."""
-        return EngineWeights(self.facts, self.weights, self.has_uniform_routing)
-
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts
         if facts.encoder_prompt is not None and new_tokens not in (1, facts.encoder_prompt):
@@ -202,3 +243,100 @@ class StepCost:
                 f"{facts.name} is an encoder-decoder, and was traced with a prompt of {facts.encoder_prompt:,} tokens: "
                 f"the cost of {new_tokens:,} does not follow from it; call llm with prompt={new_tokens}"
             )
+
+    # The parts of a step ----------------------------------------------------------------------------------------------
+
+    def _count_macs(self, pieces: Iterable[Piece]) -> int:
+        """Return the multiply-accumulates of the model, without adapters and encoders."""
+        work = self.facts.work
+        return sum(engine_macs(work, one.sequences, one.new_tokens, one.cached, one.logits) for one in pieces)
+
+    def _count_adapter_macs(self, pieces: Iterable[Piece]) -> int:
+        return 0 if self.adapters is None else self.adapters.macs_of_a_token * count_tokens(pieces)
+
+    def _count_encoder_macs(self, pieces: Iterable[Piece]) -> int:
+        of_a_prompt = sum(inputs.number * inputs.encoder.macs for inputs in self.inputs)
+        return of_a_prompt * count_sequences(piece for piece in pieces if piece.has_inputs)
+
+    def _count_encoder_bytes(self, pieces: Iterable[Piece]) -> int:
+        """Return the bytes of encoders, which are read once for all inputs."""
+        if not any(piece.has_inputs for piece in pieces):
+            return 0
+        return sum(count_stored_bytes(part, self.weights) for inputs in self.inputs for part in inputs.encoder.weights)
+
+    def _list_terms(self, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
+        """Yield the terms of a step of so many pieces; in prefill the stages of a pipeline share them evenly.
+
+        In a chunk of a prefill, or after a shared prefix, there are tokens in the cache too; but only the last new
+        token has logits.
+        """
+        layout, device = self.layout, self.device
+        is_decode = all(piece.is_decode for piece in pieces)
+        stages = 1 if is_decode else layout.pipeline
+        device_pieces = [
+            piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
+        ]
+        peak = device.peak(self.peak_dtype) if device else None  # in FLOP/s, of which a MAC has two
+        yield from _make_terms(Resource.COMPUTE, self._count_products(device_pieces), stages, peak and peak / 2)
+        moved = self._count_moved_bytes(device_pieces, count_sequences(pieces))
+        bandwidth = self._find_bandwidth(math.ceil(sum(moved.values()) / stages))
+        yield from _make_terms(Resource.MEMORY, moved, stages, bandwidth)
+        link = device.link if device else None  # of both directions together
+        sent = self._compute_sent_bytes(count_tokens(device_pieces))
+        yield from _make_terms(Resource.LINK, sent, stages, link and link / 2)
+
+    def _count_products(self, device_pieces: Sequence[Piece]) -> dict[str, float]:
+        """Return the multiply-accumulates of a device for the pieces of its replica, by name, in all stages."""
+        tensor = self.layout.tensor
+        repeated = self.engine_weights.count_repeated_elements(tensor) * count_tokens(device_pieces)
+        return {
+            "products": self._count_macs(device_pieces) / tensor + repeated,
+            "products of adapters": self._count_adapter_macs(device_pieces) / tensor,
+            "products of the encoder": self._count_encoder_macs(device_pieces) / tensor,
+        }
+
+    def _count_moved_bytes(self, device_pieces: Sequence[Piece], sequences: int) -> dict[str, float]:
+        """Return the bytes that a device moves for the pieces of its replica, by name, in all stages.
+
+        ``sequences`` are those of all replicas.
+        """
+        layout = self.layout
+        read, written = count_cache_traffic(self.cache, device_pieces, layout.tensor)
+        adapter_bytes = 0.0
+        if self.adapters is not None:
+            device_sequences = count_sequences(device_pieces)
+            in_stage = min(sequences, device_sequences * layout.data)
+            adapter_bytes = self.adapters.count_device_bytes(device_sequences, in_stage, layout)
+        return {
+            **self.engine_weights.count_traffic(count_tokens(device_pieces), has_first(device_pieces), layout),
+            "encoder": self._count_encoder_bytes(device_pieces) / layout.tensor,
+            "adapters": adapter_bytes,
+            "cache, read": read,
+            "cache, written": written,
+        }
+
+    def _find_bandwidth(self, moved: int) -> float | None:
+        """Return the bandwidth that bounds so many bytes: the measured one for as many bytes if it is calibrated."""
+        best = self.calibration.best_bandwidth(moved) if self.calibration is not None else None
+        return best if best is not None or self.device is None else self.device.bandwidth
+
+    def _compute_sent_bytes(self, tokens: int) -> dict[str, float]:
+        """Return the bytes that a device sends for so many tokens of its own, by purpose."""
+        sizes = self.facts.sizes
+        row_bytes = (sizes.width or 0) * dtype_bytes(self.facts.dtype)
+        reductions = (sizes.layers or 0) * sizes.all_reduces_per_layer
+        routed = [(part.layers, part.routing) for part in self.facts.weights if part.routing is not None]
+        chosen = max((routing.experts_per_token for _, routing in routed), default=0) if self.has_uniform_routing else 0
+        return self.layout.compute_sent_bytes(
+            tokens * row_bytes, reductions, sum(layers for layers, _ in routed), chosen
+        )
+
+
+def _make_terms(
+    resource: Resource, amounts: Mapping[str, float], stages: int, rate: float | None
+) -> Iterator[StepTerm]:
+    """Yield the term of each amount that is not zero, and that of products in any case, in one of so many stages."""
+    for name, in_all_stages in amounts.items():
+        amount = in_all_stages / stages
+        if amount or name == "products":
+            yield StepTerm(name, resource, amount, amount / rate if rate else None)

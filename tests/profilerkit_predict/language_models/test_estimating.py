@@ -166,7 +166,7 @@ def test_where_there_is_no_estimate_the_reason_is_given(
     changes: dict[str, Any], options: dict[str, Any], reason: str
 ) -> None:
     cost = replace(cost_on(make_calibrated(), **changes), **options)
-    assert cost.estimator.reason().startswith(reason)
+    assert cost.reason_without_estimates.startswith(reason)
     estimate = cost.estimate(1, 16, 0)
     assert (estimate.value, estimate.low, estimate.high) == (None, cost(1, 16, 0).seconds, None)
 
