@@ -222,6 +222,12 @@ def _count_in_group_norm(norm: Operation) -> int:
     return statistics + of_channels + (0 if x.is_contiguous(memory_format=layout) else count_stored_bytes(x))
 
 
+def _count_in_group_norm_gradient(gradient: Operation) -> int:
+    """Return the bytes of two sums for each channel of each sample: of the gradient, and of its products with x."""
+    samples, channels = gradient.x.shape[:2]
+    return int(2 * samples * channels * max(_FLOAT32_BYTES, gradient.x.element_size()))
+
+
 def _count_in_batch_norm(norm: Operation) -> int:
     """Return the bytes of the batch's mean and deviation of each channel; the CPU also has a factor and an addend."""
     statistic = _find_statistic_size(norm) if norm.arguments["training"] else 0
@@ -487,6 +493,7 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_in_margin_gradient: "soft_margin_loss_backward.default",
     _count_in_layer_norm: "layer_norm.default",
     _count_in_group_norm: "group_norm.default",
+    _count_in_group_norm_gradient: "native_group_norm_backward.default",
     _count_in_batch_norm: "batch_norm.default",
     _count_in_native_batch_norm: "native_batch_norm.default",
     _count_in_rms_norm: "rms_norm.default",

@@ -294,6 +294,7 @@ MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
         nn.Sequential(nn.BatchNorm2d(8), nn.SiLU(), nn.AvgPool2d(2), nn.GroupNorm(2, 8)),
         (4, 8, 32, 32),
     ),
+    "groups of few positions": (nn.GroupNorm(8, 512), (64, 512)),
 }
 
 
