@@ -13,36 +13,25 @@ from .sparse import count_stored
 
 #: The formula for each element of the output, by operator.
 _BY_OUTPUT: dict[str, Callable[[int], Cost]] = {
-    "hardtanh": activation.clamp,
-    "relu6": activation.clamp,
-    "leaky_relu": activation.leaky_relu,
-    "_prelu_kernel": activation.leaky_relu,
-    "rrelu_with_noise": activation.leaky_relu,
-    "rrelu_with_noise_functional": activation.leaky_relu,
+    "hardtanh relu6": activation.clamp,
+    "leaky_relu _prelu_kernel rrelu_with_noise rrelu_with_noise_functional": activation.leaky_relu,
     "silu": activation.silu,
     "softplus": activation.softplus,
     "mish": activation.mish,
     "hardsigmoid": activation.hard_sigmoid,
     "hardswish": activation.hard_swish,
-    "elu": activation.elu,
+    "elu celu": activation.elu,
     "hardshrink": partial(activation.shrink, shifts=False),
     "softshrink": activation.shrink,
-    "celu": activation.elu,
     "glu": activation.glu,
     "_masked_scale": activation.dropout,
 }
 #: The formula for each element of the input: it has as many as the first output, and some return a mask as well.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
     "log_sigmoid_forward": activation.log_sigmoid,
-    "_fused_dropout": activation.dropout,
-    "native_dropout": activation.dropout,
-    "softmax": activation.softmax,
-    "_softmax": activation.softmax,
-    "_safe_softmax": activation.softmax,
-    "_masked_softmax": activation.softmax,
-    "_nested_tensor_softmax_with_shape": activation.softmax,
-    "log_softmax": partial(activation.softmax, log=True),
-    "_log_softmax": partial(activation.softmax, log=True),
+    "_fused_dropout native_dropout": activation.dropout,
+    "softmax _softmax _safe_softmax _masked_softmax _nested_tensor_softmax_with_shape": activation.softmax,
+    "log_softmax _log_softmax": partial(activation.softmax, log=True),
 }
 
 
@@ -68,28 +57,24 @@ def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
     return activation.gelu(out.numel, approximate=approximate != "none")
 
 
-def _register_sparse_softmax(name: str, log: bool) -> None:
-    @register_op_cost(f"aten::_sparse_{name}")
-    def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Like the dense operator, for each stored element."""
-        return activation.softmax(count_stored(x), log=log)
-
-    @register_op_cost(f"aten::_sparse_{name}_backward_data")
-    def sparse_softmax_gradient(dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
-        """Like the dense gradient, for each stored element."""
-        return activation.softmax_gradient(count_stored(y), log=log)
+def _price_sparse_softmax(log: bool, x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Like the dense operator, for each stored element."""
+    return activation.softmax(count_stored(x), log=log)
 
 
-_register_sparse_softmax("softmax", log=False)
-_register_sparse_softmax("log_softmax", log=True)
+def _price_sparse_softmax_gradient(log: bool, dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
+    """Like the dense gradient, for each stored element."""
+    return activation.softmax_gradient(count_stored(y), log=log)
+
+
+for _name, _log in (("softmax", False), ("log_softmax", True)):
+    register_op_cost(f"aten::_sparse_{_name}", partial(_price_sparse_softmax, _log))
+    register_op_cost(f"aten::_sparse_{_name}_backward_data", partial(_price_sparse_softmax_gradient, _log))
 
 #: The formula of the gradient for each element of the gradient from above, ``dy``.
 _GRADIENTS: dict[str, Callable[[int], Cost]] = {
-    "hardtanh_backward": activation.elementary_gradient,
-    "leaky_relu_backward": activation.elementary_gradient,
-    "rrelu_with_noise_backward": activation.elementary_gradient,
-    "hardshrink_backward": activation.elementary_gradient,
-    "softshrink_backward": activation.elementary_gradient,
+    "hardtanh_backward leaky_relu_backward rrelu_with_noise_backward": activation.elementary_gradient,
+    "hardshrink_backward softshrink_backward": activation.elementary_gradient,
     "_prelu_kernel_backward": activation.prelu_gradient,
     "elu_backward": activation.elu_gradient,
     "softplus_backward": activation.softplus_gradient,
@@ -100,8 +85,7 @@ _GRADIENTS: dict[str, Callable[[int], Cost]] = {
     "mish_backward": activation.mish_gradient,
     "logit_backward": activation.logit_gradient,
     "glu_backward": activation.glu_gradient,
-    "_softmax_backward_data": activation.softmax_gradient,
-    "_masked_softmax_backward": activation.softmax_gradient,
+    "_softmax_backward_data _masked_softmax_backward": activation.softmax_gradient,
     "_log_softmax_backward_data": partial(activation.softmax_gradient, log=True),
 }
 

@@ -1,4 +1,4 @@
-"""Attention in torch's own fused operators: which operator goes to which formula.
+"""Attention in torch's own fused operators, also with the layer around it: which operator goes to which formula.
 
 Other attention is composed of products and a softmax, and counts as these. The dense product is counted for every mask,
 including causal masks. A mask of numbers is added to each score; a mask of booleans chooses, and costs nothing, like
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from profilerkit.costs import attention, constants
 
-from .registry import Cost, Shape, register_by_name, register_free, register_op_cost
+from .registry import Cost, Shape, register_by_name, register_free, register_per_element
 from .shapes import BooleanShape
 
 F = TypeVar("F", bound="Callable[..., Cost]")
@@ -119,12 +119,8 @@ def cudnn_attention_forward(*, cum_seq_q: Shape | None, out: Any, **arguments: A
     return attend_heads_last(cum_seq_q=cum_seq_q, out=out, **arguments)
 
 
-@register_op_cost("aten::_transform_bias_rescale_qkv")
-def transform_bias_rescale_qkv(qkv: Shape, bias: Shape, heads: int, *, out: Any) -> Cost:
-    """An addition for each element of the three projections, and the scale of the queries."""
-    return attention.project_queries(qkv.numel)
-
-
+# An addition for each element of the three projections, and the scale of the queries.
+register_per_element({"_transform_bias_rescale_qkv": attention.project_queries})
 register_free("aten", "_fused_sdp_choice _fill_mem_eff_dropout_mask_")
 
 
@@ -161,3 +157,52 @@ def cudnn_attention_gradient(*, cum_seq_q: Shape | None, out: Any, **arguments: 
     if cum_seq_q is None:
         return attention_gradient(out=out, **arguments)
     return gradient_with_heads_last(cum_seq_q=cum_seq_q, out=out, **arguments)
+
+
+# Layers that torch runs as one operator in inference: their cost is the sum of their parts ----------------------------
+
+
+@register_by_name("aten::_native_multi_head_attention", "aten::_triton_multi_head_attention")
+def multi_head_attention(
+    *,
+    query: Shape,
+    key: Shape,
+    embed_dim: int,
+    num_head: int,
+    mask: Shape | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    out: Any,
+    **_: Any,
+) -> Cost:
+    """Return the cost of ``nn.MultiheadAttention`` without its fast path: projections with biases, and attention."""
+    return attention.multi_head_attention(
+        query[0],
+        query[1],
+        key[1],
+        embed_dim,
+        num_head,
+        has_mask=mask is not None,
+        need_weights=bool(need_weights),
+        average_weights=bool(average_attn_weights),
+    )
+
+
+@register_by_name("aten::_transformer_encoder_layer_fwd")
+def transformer_encoder_layer(
+    *,
+    src: Shape,
+    embed_dim: int,
+    num_heads: int,
+    use_gelu: bool,
+    ffn_weight_1: Shape,
+    mask: Shape | None = None,
+    out: Shape,
+    **_: Any,
+) -> Cost:
+    """Return the cost of the layer without its fast path: attention, two linear layers, two norms, two sums."""
+    batch, length, _width = src
+    hidden = ffn_weight_1[0]
+    return attention.transformer_encoder_layer(
+        batch, length, embed_dim, num_heads, hidden, use_gelu=bool(use_gelu), has_mask=mask is not None
+    )

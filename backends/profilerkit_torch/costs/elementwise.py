@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit.costs import constants, elementwise, reduction
 
-from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs, register_per_element
+from .registry import Cost, Shape, register_existing, register_op_costs, register_per_element
 
 #: Operators by their constant of the convention; operators in place and over lists have the same constant.
 _FUNCTIONS = {
@@ -76,22 +76,19 @@ _LISTS_OF_SEVERAL: dict[str, Callable[[], int]] = {
 }
 
 
-def _register_over_lists(name: str, count: Callable[[], int]) -> None:
-    """Register an operator over lists; ``count`` is called at each call, because numbers may be complex."""
+def _price_lists(count: Callable[[], int], *operands: Any, alpha: float = 1, out: Any, **_: Any) -> Cost:
+    """Like the operator of the same name, for each element of each tensor of the first list.
 
-    def price_lists(*operands: Any, alpha: float = 1, out: Any, **_: Any) -> Cost:
-        """Like the operator of the same name, for each element of each tensor of the first list."""
-        tensors = next(operand for operand in operands if isinstance(operand, tuple))
-        operations = count() + (alpha != 1) * constants.MULTIPLY
-        return Cost(0, operations * sum(shape.numel for shape in tensors))
-
-    register_existing(price_lists, f"_foreach_{name}", f"_foreach_{name}_")
+    ``count`` returns its operations for an element: at each call, because numbers may be complex.
+    """
+    tensors = next(operand for operand in operands if isinstance(operand, tuple))
+    operations = count() + (alpha != 1) * constants.MULTIPLY
+    return Cost(0, operations * sum(shape.numel for shape in tensors))
 
 
-for _name in _LISTS.split():
-    _register_over_lists(_name, partial(count_operations, f"aten::{_name}"))
-for _name, _count in _LISTS_OF_SEVERAL.items():
-    _register_over_lists(_name, _count)
+_counts: dict[str, Callable[[], int]] = {name: partial(count_operations, f"aten::{name}") for name in _LISTS.split()}
+for _name, _count in (_counts | _LISTS_OF_SEVERAL).items():
+    register_existing(partial(_price_lists, _count), f"_foreach_{_name}", f"_foreach_{_name}_")
 
 # Single operators -----------------------------------------------------------------------------------------------------
 
@@ -103,6 +100,8 @@ register_per_element(
         "lerp": elementwise.interpolate,
         "polar": elementwise.polar,
         "linalg_cross": elementwise.cross,
+        # Random numbers are free, but not ``number * std + mean``.
+        "aten::normal.Tensor_float aten::normal.float_Tensor aten::normal.Tensor_Tensor": elementwise.scale_and_shift,
     },
     argument=None,
 )
@@ -115,15 +114,11 @@ _UNTAGGED = """
 """
 
 
-def _register_untagged(name: str) -> None:
-    @register_op_cost(name)
-    def price_elements(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """One elementary function for each element."""
-        return Cost(0, out.numel * count_operations(name))
+def _price_elements(name: str, elements: int) -> Cost:
+    return Cost(0, elements * count_operations(name))
 
 
-for _name in _UNTAGGED.split():
-    _register_untagged(_name)
+register_per_element({name: partial(_price_elements, name) for name in _UNTAGGED.split()}, argument=None)
 
 
 @register_op_costs("aten::_add_relu", "aten::_add_relu_")
@@ -131,9 +126,3 @@ def add_and_relu(x: Shape, y: Any, alpha: float = 1, *, out: Shape) -> Cost:
     """``max(x + alpha * y, 0)``; of a number y the product is free."""
     scaled = out.numel if alpha != 1 and isinstance(y, Shape) else 0
     return Cost(0, out.numel * (constants.ADD + constants.COMPARE) + scaled * constants.MULTIPLY)
-
-
-@register_op_costs("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
-def normal(*_: Any, out: Shape, **__: Any) -> Cost:
-    """Random numbers are free, but not ``number * std + mean``."""
-    return elementwise.scale_and_shift(out.numel)

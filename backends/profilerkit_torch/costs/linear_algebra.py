@@ -31,24 +31,18 @@ _BY_SIZES: dict[str, Callable[[int, int, int], Cost]] = {
 }
 
 
-def _register_by_square(names: str, formula: Callable[[int, int], Cost]) -> None:
-    @register_op_costs(names)
-    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the cost for each matrix."""
-        return formula(_batch(x), x[-1])
+def _price_squares(formula: Callable[[int, int], Cost], x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    return formula(_batch(x), x[-1])
 
 
-def _register_by_sizes(names: str, formula: Callable[[int, int, int], Cost]) -> None:
-    @register_op_costs(names)
-    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the cost for each matrix."""
-        return formula(_batch(x), x[-2], x[-1])
+def _price_matrices(formula: Callable[[int, int, int], Cost], x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    return formula(_batch(x), x[-2], x[-1])
 
 
 for _names, _square in _BY_SQUARE.items():
-    _register_by_square(_names, _square)
+    register_op_costs(_names)(partial(_price_squares, _square))
 for _names, _sized in _BY_SIZES.items():
-    _register_by_sizes(_names, _sized)
+    register_op_costs(_names)(partial(_price_matrices, _sized))
 
 
 # The systems to solve: several right-hand sides, or a batch of them, may share one matrix -----------------------------
@@ -62,20 +56,21 @@ def solve(a: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return linear_algebra.solve(batch, a[-1], _count_sides(solutions, a) // max(batch, 1))
 
 
-def _register_solution(names: str, formula: Callable[[int, int, int], Cost], position: int) -> None:
-    """Register operators that solve systems by a matrix at a position, which is triangular or decomposed already."""
-
-    @register_op_costs(names)
-    def cost(*tensors: Any, out: Any, **_: Any) -> Cost:
-        """Return the cost of the solutions."""
-        matrix = tensors[position]
-        return formula(1, matrix[-1], _count_sides(out if isinstance(out, Shape) else out[0], matrix))
+def _price_solutions(
+    formula: Callable[[int, int, int], Cost], position: int, *tensors: Any, out: Any, **_: Any
+) -> Cost:
+    """Return the cost of solutions by a matrix at a position, which is triangular or decomposed already."""
+    matrix = tensors[position]
+    return formula(1, matrix[-1], _count_sides(out if isinstance(out, Shape) else out[0], matrix))
 
 
-_register_solution("aten::linalg_lu_solve aten::linalg_ldl_solve", linear_algebra.solve_factored, 0)
-_register_solution("aten::cholesky_solve aten::_cholesky_solve_helper", linear_algebra.solve_factored, 1)
-_register_solution("aten::linalg_solve_triangular", linear_algebra.solve_triangular, 0)
-_register_solution("aten::triangular_solve", linear_algebra.solve_triangular, 1)
+for _names, _solve, _position in (
+    ("aten::linalg_lu_solve aten::linalg_ldl_solve", linear_algebra.solve_factored, 0),
+    ("aten::cholesky_solve aten::_cholesky_solve_helper", linear_algebra.solve_factored, 1),
+    ("aten::linalg_solve_triangular", linear_algebra.solve_triangular, 0),
+    ("aten::triangular_solve", linear_algebra.solve_triangular, 1),
+):
+    register_op_costs(_names)(partial(_price_solutions, _solve, _position))
 
 
 @register_op_cost("aten::linalg_lstsq")
@@ -117,22 +112,16 @@ def apply_reflections(
     return linear_algebra.apply_reflections(_batch(other), length, columns, scales[-1])
 
 
-@register_op_cost("aten::_linalg_svd")
+@register_op_costs("aten::_linalg_svd", "prims::svd")
 def svd(x: Shape, full_matrices: bool = False, compute_uv: bool = True, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of the values, and of thin or full vectors."""
     return linear_algebra.singular_values(_batch(x), x[-2], x[-1], bool(compute_uv), bool(full_matrices))
 
 
-@register_op_cost("aten::linalg_svdvals")
-def singular_values(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of the values alone: torch computes U and V only if gradients or a mode may need them."""
-    return svd(x, compute_uv=False, out=out)
-
-
-@register_op_cost("prims::svd")
-def primitive_svd(x: Shape, *, full_matrices: bool = False, out: Any) -> Cost:
-    """Return the cost of the values and the vectors."""
-    return svd(x, full_matrices, out=out)
+# Torch computes U and V only if gradients or a mode may need them.
+register_op_cost(
+    "aten::linalg_svdvals", partial(_price_matrices, partial(linear_algebra.singular_values, vectors=False))
+)
 
 
 @register_op_cost("aten::_linalg_eigh")
@@ -141,10 +130,9 @@ def symmetric_eigen(x: Shape, uplo: str = "L", compute_v: bool = True, *, out: A
     return linear_algebra.symmetric_eigenvalues(_batch(x), x[-1], bool(compute_v))
 
 
-@register_op_cost("aten::linalg_eigvalsh")
-def symmetric_eigenvalues(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of the values alone."""
-    return symmetric_eigen(x, compute_v=False, out=out)
+register_op_cost(
+    "aten::linalg_eigvalsh", partial(_price_squares, partial(linear_algebra.symmetric_eigenvalues, vectors=False))
+)
 
 
 @register_op_costs("aten::linalg_pinv.atol_rtol_tensor", "aten::linalg_pinv.atol_rtol_tensor_out")

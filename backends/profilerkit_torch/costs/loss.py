@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from profilerkit.costs import PerElement, loss
@@ -9,11 +10,11 @@ from profilerkit.costs import PerElement, loss
 from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
 
 
-def _register(name: str, formula: PerElement[[bool]]) -> None:
-    @register_op_cost(f"aten::{name}")
-    def cost(x: Shape, target: Shape, reduction: int = 1, *_: Any, out: Shape) -> Cost:
-        """Return the cost for each element; reduction 0 is none."""
-        return formula(x.numel, reduction != 0)
+def _price_elements(
+    formula: PerElement[[bool]], x: Shape, target: Shape, reduction: int = 1, *_: Any, out: Shape
+) -> Cost:
+    """Return the cost for each element; reduction 0 is none."""
+    return formula(x.numel, reduction != 0)
 
 
 for _name, _formula in (
@@ -22,7 +23,7 @@ for _name, _formula in (
     ("huber_loss", loss.huber),
     ("soft_margin_loss", loss.soft_margin),
 ):
-    _register(_name, _formula)
+    register_op_cost(f"aten::{_name}", partial(_price_elements, _formula))
 
 
 @register_op_cost("aten::binary_cross_entropy")
@@ -42,10 +43,8 @@ def binary_cross_entropy_with_logits(
     return loss.binary_cross_entropy_with_logits(x.numel, weight is not None, positive, reduction != 0)
 
 
-@register_op_costs("aten::nll_loss_forward", "aten::nll_loss2d_forward")
-def nll_loss(x: Shape, target: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost for each target."""
-    return loss.negative_log_likelihood(target.numel)
+# For each target.
+register_per_element({"nll_loss_forward nll_loss2d_forward": loss.negative_log_likelihood}, argument=1)
 
 
 @register_op_cost("aten::multi_margin_loss")
@@ -81,10 +80,8 @@ def binary_cross_entropy_gradient(
     return loss.binary_cross_entropy_gradient(x.numel, weight is not None)
 
 
-@register_op_costs("aten::nll_loss_backward", "aten::nll_loss2d_backward")
-def nll_loss_gradient(dy: Shape, x: Shape, target: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost for each target; elsewhere the gradient is zero."""
-    return loss.negative_log_likelihood_gradient(target.numel)
+# For each target; elsewhere the gradient is zero.
+register_per_element({"nll_loss_backward nll_loss2d_backward": loss.negative_log_likelihood_gradient}, argument=2)
 
 
 @register_op_cost("aten::multi_margin_loss_backward")

@@ -16,7 +16,7 @@ from profilerkit.costs import Cost, apply_formula, constants, matmul
 from profilerkit.costs import activation as activation_costs
 
 from ..compat.operators import find_operator
-from .registry import Shape, register_by_name, register_op_cost, register_op_costs
+from .registry import Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
 from .shapes import SparseShape, count_stored_elements, find_numbers
 from .sparse import count_stored, multiply_stored
 
@@ -50,10 +50,8 @@ def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
     return multiply_stored(a, Shape((*x, 1)))
 
 
-@register_op_costs("aten::dot", "aten::vdot")
-def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
-    """``(k,) . (k,)``: k."""
-    return matmul.product(x.numel)
+# ``(k,) . (k,)``: k.
+register_per_element({"dot vdot": matmul.product})
 
 
 # Sums with a product, each with a factor ------------------------------------------------------------------------------

@@ -26,19 +26,13 @@ def batch_norm(*, x: Shape, weight: Shape | None, bias: Shape | None, training: 
 
 register_per_element(
     {
-        **dict.fromkeys(
-            (
-                "_native_batch_norm_legit_no_training",
-                "_batch_norm_no_update",
-                "batch_norm_elemt",
-                "quantized_batch_norm",
-            ),
-            normalization.normalize_with_known_statistics,
-        ),
+        """
+        _native_batch_norm_legit_no_training _batch_norm_no_update batch_norm_elemt quantized_batch_norm
+        """: normalization.normalize_with_known_statistics,
         # Mean and variance: the operations for each channel are left out.
-        **dict.fromkeys(("batch_norm_stats", "batch_norm_update_stats"), normalization.statistics),
+        "batch_norm_stats batch_norm_update_stats": normalization.statistics,
         # All three gradients: these kernels run in training alone, and compute them always.
-        **dict.fromkeys(("cudnn_batch_norm_backward", "miopen_batch_norm_backward"), normalization.batch_norm_gradient),
+        "cudnn_batch_norm_backward miopen_batch_norm_backward": normalization.batch_norm_gradient,
     }
 )
 # Of a batch norm over several devices: the sums of gradients that devices exchange, and the work of each on the sums.
@@ -55,10 +49,10 @@ def normalize_by_input(*, x: Shape, weight: Shape | None = None, bias: Shape | N
     return normalization.normalize(x.numel, weight is not None, bias is not None)
 
 
-@register_op_costs("aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts")
-def batch_norm_gather_stats(x: Shape, means: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of joining the means and variances of several devices."""
-    return normalization.statistics(means.numel)
+# The means and variances of several devices are joined.
+register_per_element(
+    {"batch_norm_gather_stats batch_norm_gather_stats_with_counts": normalization.statistics}, argument=1
+)
 
 
 @register_op_costs("aten::renorm", "aten::embedding_renorm")

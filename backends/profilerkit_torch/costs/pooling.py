@@ -9,7 +9,7 @@ from typing import Any
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_by_name, register_existing, register_free
+from .registry import Cost, Shape, register_by_name, register_existing, register_free, register_per_element
 
 #: The mode of looking up rows that takes their maximum.
 _MAXIMUM = 2
@@ -92,11 +92,6 @@ register_free(
 )
 
 
-def _add_up(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """One addition for each element of the gradient."""
-    return pooling.pool_gradient(dy.numel)
-
-
 #: Places that get several gradients: the maximum of several windows, a border that is repeated, a pixel.
 _ADDED_UP = """
     max_pool2d max_pool2d_with_indices max_pool3d_with_indices mkldnn_max_pool2d mkldnn_max_pool3d
@@ -105,7 +100,7 @@ _ADDED_UP = """
     upsample_nearest1d upsample_nearest2d upsample_nearest3d
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d unfold
 """
-register_existing(_add_up, *(f"{name}_backward" for name in _ADDED_UP.split()))
+register_per_element({f"{name}_backward": pooling.pool_gradient for name in _ADDED_UP.split()})
 
 
 @register_by_name("aten::embedding_dense_backward")

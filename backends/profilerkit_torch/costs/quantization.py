@@ -7,6 +7,7 @@ bias; both are read from the package.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -15,74 +16,60 @@ from profilerkit.costs import matmul, quantization, recurrent
 
 from ..compat.modes import disable_dispatch_modes
 from .convolution import cost_of_convolution
-from .registry import UNCOUNTED, Cost, Shape, register_by_name, register_free, register_op_cost, register_op_costs
-from .shapes import count_elements
+from .registry import (
+    UNCOUNTED,
+    Cost,
+    Shape,
+    register_by_name,
+    register_free,
+    register_op_cost,
+    register_op_costs,
+    register_per_element,
+)
 
 __all__ = []
 
 
-@register_op_costs(
-    "aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor",
-    "quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group",
-    "quantized_decomposed::quantize_per_token quanto::quantize_symmetric quanto::quantize_affine",
+register_per_element(
+    {
+        """
+        aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor
+        quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group
+        quantized_decomposed::quantize_per_token quanto::quantize_symmetric quanto::quantize_affine
+        """: quantization.quantize,
+        """
+        aten::dequantize quantized_decomposed::dequantize_per_tensor quantized_decomposed::dequantize_per_channel
+        quantized_decomposed::dequantize_per_channel_group quantized_decomposed::dequantize_per_token
+        quantized::embedding_byte quantized::embedding_4bit bitsandbytes::dequantize_4bit
+        bitsandbytes::dequantize_blockwise bitsandbytes::int8_vectorwise_dequant
+        """: quantization.dequantize,
+    },
+    argument=None,
 )
-def quantize(x: Any, *_: Any, out: Any) -> Cost:
-    """Return the cost for each element."""
-    return quantization.quantize(count_elements(out))
-
-
-@register_op_costs(
-    "aten::quantize_per_tensor_dynamic bitsandbytes::quantize_4bit bitsandbytes::quantize_blockwise",
-    "bitsandbytes::int8_vectorwise_quant",
+register_per_element(
+    {
+        """
+        aten::quantize_per_tensor_dynamic bitsandbytes::quantize_4bit bitsandbytes::quantize_blockwise
+        bitsandbytes::int8_vectorwise_quant
+        """: partial(quantization.quantize, finds_range=True),
+        """
+        quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric
+        quantized_decomposed::choose_qparams_per_token
+        """: quantization.find_range,
+        """
+        aten::fake_quantize_per_tensor_affine_cachemask aten::fake_quantize_per_channel_affine_cachemask
+        aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams quantized_decomposed::fake_quant_per_channel
+        aten::_fake_quantize_learnable_per_tensor_affine aten::_fake_quantize_learnable_per_channel_affine
+        """: quantization.fake_quantize,
+        """
+        aten::_fused_moving_avg_obs_fq_helper aten::_fused_moving_avg_obs_fq_helper_functional
+        """: partial(quantization.fake_quantize, finds_range=True),
+        """
+        aten::_fake_quantize_learnable_per_tensor_affine_backward
+        aten::_fake_quantize_learnable_per_channel_affine_backward
+        """: quantization.learned_quantization_gradient,
+    }
 )
-def quantize_dynamic(x: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost for each element, of finding the range too."""
-    return quantization.quantize(x.numel, finds_range=True)
-
-
-@register_op_costs(
-    "aten::dequantize quantized_decomposed::dequantize_per_tensor",
-    "quantized_decomposed::dequantize_per_channel quantized_decomposed::dequantize_per_channel_group",
-    "quantized_decomposed::dequantize_per_token quantized::embedding_byte quantized::embedding_4bit",
-    "bitsandbytes::dequantize_4bit bitsandbytes::dequantize_blockwise bitsandbytes::int8_vectorwise_dequant",
-)
-def dequantize(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost for each element."""
-    return quantization.dequantize(count_elements(out))
-
-
-@register_op_costs(
-    "quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric",
-    "quantized_decomposed::choose_qparams_per_token",
-)
-def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of finding the range."""
-    return quantization.find_range(x.numel)
-
-
-@register_op_costs(
-    "aten::fake_quantize_per_tensor_affine_cachemask aten::fake_quantize_per_channel_affine_cachemask",
-    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams quantized_decomposed::fake_quant_per_channel",
-    "aten::_fake_quantize_learnable_per_tensor_affine aten::_fake_quantize_learnable_per_channel_affine",
-)
-def fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of quantizing and dequantizing."""
-    return quantization.fake_quantize(x.numel)
-
-
-@register_op_costs("aten::_fused_moving_avg_obs_fq_helper", "aten::_fused_moving_avg_obs_fq_helper_functional")
-def observe_and_fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Return the cost of finding the range, and of quantizing and dequantizing."""
-    return quantization.fake_quantize(x.numel, finds_range=True)
-
-
-@register_op_costs(
-    "aten::_fake_quantize_learnable_per_tensor_affine_backward",
-    "aten::_fake_quantize_learnable_per_channel_affine_backward",
-)
-def fake_quantize_gradient(dy: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost of the gradients by input, scale and zero point."""
-    return quantization.learned_quantization_gradient(dy.numel)
 
 
 # Layers and products whose weights are packed -------------------------------------------------------------------------
@@ -177,26 +164,17 @@ def linear_on_floats(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 # Recurrent layers and cells whose weights are packed ------------------------------------------------------------------
 
 
-def _register_cell(kind: str) -> None:
-    @register_op_cost(f"quantized::quantized_{kind}_cell_dynamic")
-    def cell(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
-        """One step: both products with their biases, and the gates."""
-        return _count_cell(kind, input_weight, hidden_weight, Shape(x[:-1]).numel, is_step=True)
+def _price_cell(kind: str, x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
+    """One step: both products with their biases, and the gates."""
+    return _count_cell(kind, input_weight, hidden_weight, Shape(x[:-1]).numel, is_step=True)
 
 
-def _register_layers(kind: str) -> None:
-    @register_by_name(f"aten::quantized_{kind}.input", f"aten::quantized_{kind}.data")
-    def layers(*, x: Shape, params: Sequence[Any], out: Any, **_: Any) -> Cost:
-        """All layers and directions; the rows of the input are steps of samples, padded or packed."""
-        return _count_cells(kind, params, Shape(x[:-1]).numel)
-
-
-def _count_cells(kind: str, cells: Sequence[Any], positions: int) -> Cost:
-    """Return the cost of recurrent cells, one for each layer and direction, at each step of each sample."""
+def _price_layers(kind: str, *, x: Shape, params: Sequence[Any], out: Any, **_: Any) -> Cost:
+    """All layers and directions, a cell for each; the rows of the input are steps of samples, padded or packed."""
     total = Cost(0, 0)
-    for cell in cells:
+    for cell in params:
         (_, _, _, _, (input_weight, hidden_weight)), *_ = cell.__getstate__()  # after kind, tensors, floats, numbers
-        total = total.plus(_count_cell(kind, input_weight, hidden_weight, positions))
+        total = total.plus(_count_cell(kind, input_weight, hidden_weight, Shape(x[:-1]).numel))
     return total
 
 
@@ -209,9 +187,9 @@ def _count_cell(kind: str, input_weight: Any, hidden_weight: Any, positions: int
 
 
 for _kind in recurrent.GATES:
-    _register_cell(_kind)
+    register_op_cost(f"quantized::quantized_{_kind}_cell_dynamic", partial(_price_cell, _kind))
 for _kind in ("lstm", "gru"):
-    _register_layers(_kind)
+    register_by_name(f"aten::quantized_{_kind}.input", f"aten::quantized_{_kind}.data")(partial(_price_layers, _kind))
 
 
 # Work on integers alone -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from profilerkit.costs import recurrent
@@ -33,16 +34,14 @@ def _count_positions(x: Shape) -> int:
     return Shape(x[:-1]).numel
 
 
-def _register_layers(kind: str, *names: str) -> None:
-    @register_by_name(*names)
-    def layers(*, x: Shape, params: tuple[Shape, ...], out: Any, **_: Any) -> Cost:
-        """All layers and directions, of a padded or a packed sequence."""
-        return _count_layers(kind, params, _count_positions(x))
+def _price_layers(kind: str, *, x: Shape, params: tuple[Shape, ...], out: Any, **_: Any) -> Cost:
+    """All layers and directions, of a padded or a packed sequence."""
+    return _count_layers(kind, params, _count_positions(x))
 
 
 for _kind in recurrent.GATES:
-    _register_layers(_kind, f"aten::{_kind}.input", f"aten::{_kind}.data")
-_register_layers("lstm", "aten::_lstm_mps")
+    register_by_name(f"aten::{_kind}.input", f"aten::{_kind}.data")(partial(_price_layers, _kind))
+register_by_name("aten::_lstm_mps")(partial(_price_layers, "lstm"))
 
 
 @register_by_name("aten::_cudnn_rnn", "aten::miopen_rnn")

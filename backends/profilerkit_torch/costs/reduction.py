@@ -12,26 +12,13 @@ from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_cost
 
 #: The formula for each element of the input, by operator; an in-place variant has the same.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {
-    "var": reduction.variance,
-    "std": reduction.variance,
-    "var_mean": reduction.variance,
-    "std_mean": reduction.variance,
-    "linalg_vector_norm": reduction.norm,
-    "norm": reduction.norm,
-    "native_norm": reduction.norm,
-    "linalg__powsum": reduction.norm,
-    "logsumexp": reduction.log_sum_exp,
-    "logcumsumexp": reduction.log_sum_exp,
-    "_logcumsumexp": reduction.log_sum_exp,
-    "cumsum": reduction.total,
-    "segment_reduce": reduction.total,
+    "var std var_mean std_mean prims::var": reduction.variance,
+    "linalg_vector_norm norm native_norm linalg__powsum": reduction.norm,
+    "logsumexp logcumsumexp _logcumsumexp": reduction.log_sum_exp,
+    "cumsum segment_reduce": reduction.total,
     "col2im": reduction.total,  # overlapping patches are added up
-    "cummax": reduction.extreme,
-    "cummin": reduction.extreme,
-    "_cummax_helper": reduction.extreme,
-    "_cummin_helper": reduction.extreme,
-    "aminmax": partial(reduction.extreme, ends=2),
-    "_aminmax": partial(reduction.extreme, ends=2),
+    "cummax cummin _cummax_helper _cummin_helper": reduction.extreme,
+    "aminmax _aminmax": partial(reduction.extreme, ends=2),
     "cumprod": reduction.multiply,
     "dist": reduction.distance,
     "allclose": reduction.all_close,
@@ -39,12 +26,6 @@ _BY_INPUT: dict[str, Callable[[int], Cost]] = {
 
 
 register_per_element(_BY_INPUT)
-
-
-@register_op_cost("prims::var")
-def variance(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Like ``aten::var``."""
-    return reduction.variance(x.numel)
 
 
 @register_op_cost("aten::trace")
@@ -87,7 +68,5 @@ def histogram(x: Shape, *_: Any, weight: Shape | None = None, density: bool = Fa
     return UNCOUNTED if density else reduction.scatter(0 if weight is None else weight.numel)
 
 
-@register_op_cost("aten::_segment_reduce_backward")
-def segments_gradient(dy: Shape, y: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """One operation for each element that was reduced: a division, comparison or product."""
-    return reduction.scatter(x.numel)
+# One operation for each element that was reduced: a division, comparison or product.
+register_per_element({"_segment_reduce_backward": reduction.scatter}, argument=2)

@@ -22,6 +22,7 @@ from profilerkit.errors import ArgumentError
 
 from ..compat.operators import OpOverload, OpOverloadPacket, read_schema
 from .argument_names import take_by_name
+from .shapes import count_elements
 
 __all__ = [
     "COSTS",
@@ -172,17 +173,22 @@ def register_existing(formula: Formula, *names: str) -> None:
 
 
 def register_per_element(formulas: Mapping[str, Callable[[int], Cost]], argument: int | None = 0) -> None:
-    """Give operators, and their in-place variants, a formula for each element of an argument, or of the output.
+    """Give operators a formula for each element of an argument, or of the output, which may be several tensors.
 
+    A text may name several operators. A name without a namespace is an operator of aten, and its in-place variant.
     ``argument`` is the position of the argument; None for the output.
     """
-    for name, formula in formulas.items():
-        register_existing(partial(_count_elements, formula, argument), name, f"{name}_")
+    for names, formula in formulas.items():
+        per_element = partial(_count_elements, formula, argument)
+        for name in names.split():
+            if "::" in name:
+                register_op_cost(name, per_element)
+            else:
+                register_existing(per_element, name, f"{name}_")
 
 
 def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args: Any, out: Any, **_: Any) -> Cost:
-    """Return the cost for each element of an argument, or of the output."""
-    return formula((out if argument is None else args[argument]).numel)
+    return formula(count_elements(out if argument is None else args[argument]))
 
 
 def register_free(space: str, names: str) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
-
-import torch
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .registry import (
+    Cost,
+    Shape,
+    register_existing,
+    register_free,
+    register_op_cost,
+    register_op_costs,
+    register_per_element,
+)
 
 # Resampling -----------------------------------------------------------------------------------------------------------
 
@@ -17,20 +24,12 @@ from .registry import Cost, Shape, register_free, register_op_cost, register_op_
 _NEIGHBOURS = {"linear1d": 2, "bilinear2d": 4, "trilinear3d": 8, "bicubic2d": 16}
 
 
-def _register_resampling(name: str, neighbours: int) -> None:
-    @register_op_cost(f"aten::upsample_{name}")
-    def resample(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """A weighted sum of the neighbours."""
-        return pooling.resample(out.numel, neighbours)
-
-    @register_op_cost(f"aten::upsample_{name}_backward")
-    def gradient(dy: Shape, *_: Any, out: Shape) -> Cost:
-        """A product and an addition for each neighbour of each gradient."""
-        return pooling.resample_gradient(dy.numel, neighbours)
-
-
 for _name, _neighbours in _NEIGHBOURS.items():
-    _register_resampling(_name, _neighbours)
+    # A weighted sum of the neighbours; a product and an addition for each neighbour of each gradient.
+    register_per_element({f"upsample_{_name}": partial(pooling.resample, neighbours=_neighbours)}, argument=None)
+    register_per_element(
+        {f"upsample_{_name}_backward": partial(pooling.resample_gradient, neighbours=_neighbours)}, argument=0
+    )
 
 register_free("aten", "upsample_nearest1d upsample_nearest2d upsample_nearest3d")
 register_free("aten", "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d")
@@ -39,25 +38,23 @@ register_free("aten", "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsa
 _REACH = {"bilinear": 2, "bicubic": 4, "lanczos": 6}
 
 
-def _register_smooth_resampling(name: str, reach: int) -> None:
-    @register_op_cost(f"aten::{name}")
-    def resample(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """A weighted sum along the width, then one along the height."""
-        height, width = (pooling.smooth_reach(reach, x[axis], out[axis]) for axis in (-2, -1))
-        along_width = Shape((*x[:-1], out[-1])).numel
-        return pooling.smooth_resample(along_width, width, out.numel, height)
+def _price_smooth_resampling(reach: int, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """A weighted sum along the width, then one along the height."""
+    height, width = (pooling.smooth_reach(reach, x[axis], out[axis]) for axis in (-2, -1))
+    along_width = Shape((*x[:-1], out[-1])).numel
+    return pooling.smooth_resample(along_width, width, out.numel, height)
 
-    @register_op_cost(f"aten::{name}_backward")
-    def gradient(dy: Shape, size: Any, input_size: Sequence[int], *_: Any, out: Shape) -> Cost:
-        """A product and an addition for each neighbour, along the height of each gradient, then along the width."""
-        height, width = (pooling.smooth_reach(reach, input_size[axis], dy[axis]) for axis in (-2, -1))
-        along_height = Shape((*input_size[:-1], dy[-1])).numel
-        return pooling.smooth_resample_gradient(dy.numel, height, along_height, width)
+
+def _price_smooth_gradient(reach: int, dy: Shape, size: Any, input_size: Sequence[int], *_: Any, out: Shape) -> Cost:
+    """A product and an addition for each neighbour, along the height of each gradient, then along the width."""
+    height, width = (pooling.smooth_reach(reach, input_size[axis], dy[axis]) for axis in (-2, -1))
+    along_height = Shape((*input_size[:-1], dy[-1])).numel
+    return pooling.smooth_resample_gradient(dy.numel, height, along_height, width)
 
 
 for _name, _reach in _REACH.items():
-    if hasattr(torch.ops.aten, f"_upsample_{_name}2d_aa"):
-        _register_smooth_resampling(f"_upsample_{_name}2d_aa", _reach)
+    register_existing(partial(_price_smooth_resampling, _reach), f"_upsample_{_name}2d_aa")
+    register_existing(partial(_price_smooth_gradient, _reach), f"_upsample_{_name}2d_aa_backward")
 
 # Sampling at the points of a grid -------------------------------------------------------------------------------------
 
@@ -70,28 +67,31 @@ def _count_gradients(dy: Shape, dimensions: int, mode: int, by_input: bool = Tru
     return pooling.grid_sample_gradient(dy.numel, _SAMPLED[mode] ** dimensions, dimensions, by_input, by_grid)
 
 
-def _register_sampling(dimensions: int) -> None:
-    @register_op_cost(f"aten::grid_sampler_{dimensions}d")
-    def sample(x: Shape, grid: Shape, mode: int, *_: Any, out: Shape, **__: Any) -> Cost:
-        """A weighted sum of the neighbours."""
-        return pooling.resample(out.numel, _SAMPLED[mode] ** dimensions)
-
-    @register_op_cost(f"aten::grid_sampler_{dimensions}d_backward")
-    def gradient(
-        dy: Shape, x: Shape, grid: Shape, mode: int, padding: Any, corners: Any, output_mask: Any, *, out: Any
-    ) -> Cost:
-        """Return the cost of the gradients in ``output_mask``."""
-        return _count_gradients(dy, dimensions, mode, *output_mask)
-
-
-_register_sampling(2)
-_register_sampling(3)
-
-
-@register_op_costs("aten::cudnn_grid_sampler", "aten::_grid_sampler_2d_cpu_fallback")
-def sample_image(x: Shape, grid: Shape, mode: int = _LINEAR, *_: Any, out: Shape, **__: Any) -> Cost:
+def _price_samples(dimensions: int, x: Shape, grid: Shape, mode: int = _LINEAR, *_: Any, out: Shape, **__: Any) -> Cost:
     """A weighted sum of the neighbours, linear by default."""
-    return pooling.resample(out.numel, _SAMPLED[mode] ** 2)
+    return pooling.resample(out.numel, _SAMPLED[mode] ** dimensions)
+
+
+def _price_asked_gradients(
+    dimensions: int,
+    dy: Shape,
+    x: Shape,
+    grid: Shape,
+    mode: int,
+    padding: Any,
+    corners: Any,
+    output_mask: Any,
+    *,
+    out: Any,
+) -> Cost:
+    """Return the cost of the gradients in ``output_mask``."""
+    return _count_gradients(dy, dimensions, mode, *output_mask)
+
+
+for _dimensions in (2, 3):
+    register_op_cost(f"aten::grid_sampler_{_dimensions}d", partial(_price_samples, _dimensions))
+    register_op_cost(f"aten::grid_sampler_{_dimensions}d_backward", partial(_price_asked_gradients, _dimensions))
+register_op_costs("aten::cudnn_grid_sampler", "aten::_grid_sampler_2d_cpu_fallback")(partial(_price_samples, 2))
 
 
 @register_op_cost("aten::_grid_sampler_2d_cpu_fallback_backward")
