@@ -9,8 +9,7 @@ from typing import Any
 
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed, Work
-from profilerkit.backend_kit.program_parts import Turns
-from profilerkit.backend_kit.running_order import Body, note_apart
+from profilerkit.backend_kit.running_order import Body, Turns, note_apart
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from ..trace.bounds import PeakSpread
-from .program_parts import Hold, Loop, lay_out, list_counted
 
-__all__ = ["Body", "Countable", "Numbered", "RunningOrder", "note_apart"]
+__all__ = ["Body", "Countable", "Numbered", "RunningOrder", "Turns", "note_apart"]
 
 
 class Countable(Protocol):
@@ -41,51 +40,83 @@ C = TypeVar("C")  # a choice, as the backend notes it
 Timeline: TypeAlias = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
 
 
+class Turns(NamedTuple):
+    """How often the body of a loop runs.
+
+    Attributes:
+        least: How often at least.
+        most: How often at most; None where no limit is known.
+    """
+
+    least: int
+    most: int | None
+
+    @property
+    def exact(self) -> int | None:
+        """How often the body runs, where that is known."""
+        return self.most if self.least == self.most else None
+
+    @property
+    def number_to_count(self) -> int:
+        """How many turns are counted: the most, or one where no limit is known."""
+        return 1 if self.most is None else self.most
+
+
 @dataclass
 class RunningOrder(Generic[Op, C]):
     """Operators in the order of execution, with the loops among them, and the branches of which only one runs.
 
     Attributes:
-        parts: Operators, loops, and holds of values, in order.
+        operators: The operators that are counted, in order.
+        steps: The same, with operators that are not counted: they only keep values alive until there.
+        holds: The places of the latter among the steps. Each branch or loop begins with one that reads all values that
+            it is given, even those that only the other branch reads.
+        loops: The ranges of steps that may run more than once, as (start, end).
         choices: Places where the model does one of several things, and it is not known which.
         missed: Further uncounted work, with its calls: work that only uncounted branches have, and loops with an
             unknown number of turns.
         undecided: Why other operators than these may run, and other bytes be alive.
     """
 
-    parts: list[Op | Hold[Op] | Loop[Op]] = field(default_factory=list)
+    operators: list[Op] = field(default_factory=list)
+    steps: list[Op] = field(default_factory=list)
+    holds: set[int] = field(default_factory=set)
+    loops: list[tuple[int, int]] = field(default_factory=list)
     choices: list[C] = field(default_factory=list)
     missed: Counter[str] = field(default_factory=Counter)
     undecided: list[str] = field(default_factory=list)
 
-    @property
-    def operators(self) -> tuple[Op, ...]:
-        """The operators that are counted, in order."""
-        return tuple(list_counted(self.parts))
-
     def append(self, op: Op) -> None:
         """Add the operator that runs next."""
-        self.parts.append(op)
+        self.operators.append(op)
+        self.steps.append(op)
 
     def hold(self, op: Op) -> None:
         """Keep values alive until here that an uncounted operator reads."""
-        self.parts.append(Hold(op))
+        self.holds.add(len(self.steps))
+        self.steps.append(op)
 
     def add(self, other: Self) -> None:
         """Add operators that run next."""
-        self.parts += other.parts
+        first = len(self.steps)
+        self.holds.update(first + index for index in other.holds)
+        self.loops += [(first + start, first + end) for start, end in other.loops]
+        self.operators += other.operators
+        self.steps += other.steps
         self.choices += other.choices
         self.missed += other.missed
         self.undecided += other.undecided
 
     def add_loop(self, body: Self) -> None:
         """Add operators that run next, and may run more than once."""
-        self.add(replace(body, parts=[Loop(body.parts)]))
+        start = len(self.steps)
+        self.add(body)
+        self.loops.append((start, len(self.steps)))
 
     def measure_live_bytes(self, timeline: Timeline) -> tuple[int, ...]:
         """Return the bytes alive while each counted operator runs."""
-        program = lay_out(self.parts)
-        return tuple(program.select_counted(timeline(program.operators, program.loops)))
+        alive = timeline(self.steps, self.loops)
+        return tuple(size for index, size in enumerate(alive) if index not in self.holds)
 
     @property
     def peak_spread(self) -> PeakSpread:
@@ -95,8 +126,7 @@ class RunningOrder(Generic[Op, C]):
     @property
     def price(self) -> tuple[int, int]:
         """The key by which branches are compared: FLOPs, then MACs."""
-        operators = self.operators
-        return sum(op.flops for op in operators), sum(op.macs for op in operators)
+        return sum(op.flops for op in self.operators), sum(op.macs for op in self.operators)
 
     def count_missing(self) -> Counter[str]:
         """Return the uncounted work, with its calls."""

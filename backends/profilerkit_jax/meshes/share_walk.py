@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import NamedSharding
 
-from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.backend_kit.running_order import Body
 from profilerkit.costs import matmul
 
@@ -194,9 +193,9 @@ class ShareWalk(Walk):
         XLA's products of the equation go to its last operator: an equation without jaxprs inside has no other, and the
         equations inside have products of their own.
         """
-        parts_before = len(self.work.parts)
+        start = len(self.work.operators)
         outputs = super().walk_equation(equation, inputs, context)
-        ran = list_counted(self.work.parts[parts_before:])
+        ran = self.work.operators[start:]
         if ran and ran[-1].flops and self._current.lacks_share and self.program.shapes:
             self.unknown.setdefault(equation.primitive.name)
         macs = find_by_chain(self.program.macs, self._current.chain)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from profilerkit.backend_kit.program_parts import list_counted
 from profilerkit.backend_kit.running_order import note_apart
 from profilerkit.costs import Cost, Shape
 
@@ -35,7 +34,7 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     jaxpr = _find_called(equation, len(inputs))
     if jaxpr is None:
         return walk.note_uncounted(equation, inputs, context)
-    start = len(walk.work.parts)
+    start = len(walk.work.operators)
     outputs = walk.enter(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
         return walk.note_uncounted(equation, inputs, context)
@@ -45,7 +44,7 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
         if not source:
             missing = f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own"
             walk.lacking.setdefault(missing)
-        _count_as_whole(name, source, inputs, outputs, list_counted(walk.work.parts[start:]))
+        _count_as_whole(name, source, inputs, outputs, walk.work.operators[start:])
     return outputs
 
 

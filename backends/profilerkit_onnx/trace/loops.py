@@ -15,7 +15,7 @@ from onnx import GraphProto, TensorProto, TypeProto
 
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed, Work
-from profilerkit.backend_kit.program_parts import Turns
+from profilerkit.backend_kit.running_order import Turns
 
 from ..model.nodes import name_node
 from ..model.types import common_type, tensor_type

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profilerkit.backend_kit.program_parts import Turns
-from profilerkit.backend_kit.running_order import Body, note_apart
+from profilerkit.backend_kit.running_order import Body, Turns, note_apart
 
 from .branches import count_one
 from .graph_access import body_named

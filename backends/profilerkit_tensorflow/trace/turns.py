@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from profilerkit.backend_kit.program_parts import Turns
+from profilerkit.backend_kit.running_order import Turns
 
 from .folding import Folding
 from .loop_conditions import Condition, ConditionPart, find_source, split_condition

@@ -166,7 +166,7 @@ class Executed:
 
 @dataclass
 class Work(RunningOrder[Executed, Choice]):
-    """The operators that run (``executed``), and the loops (``spans``) and branches (``choices``) among them."""
+    """The operators that run, and the loops and branches among them."""
 
     def as_branch(self) -> Branch:
         """Return it as one side of a choice: the MACs and FLOPs by layer, each operator's in its own."""

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 from profilerkit.backend_kit.graph_branches import count_one
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit.backend_kit.program_parts import Hold, Loop, lay_out, list_counted
 from profilerkit.backend_kit.running_order import RunningOrder
 from profilerkit.trace.bounds import Bounds, PeakSpread
-
-
-def test_loops_keep_their_places() -> None:
-    inner: list[Any] = [Loop(["b", "c"])]
-    parts = ["a", Loop(inner), Loop(["h"])]
-    assert lay_out(parts) == (["a", "b", "c", "h"], [(1, 3), (1, 3), (3, 4)], set()), "a loop in one of the same range"
-
-
-def test_what_only_holds_values_is_not_counted() -> None:
-    assert list_counted([Hold("a"), "b", Loop([Hold("c"), "d"])]) == ["b", "d"]
 
 
 @dataclass
@@ -33,11 +22,33 @@ class Ran:
     missing: str = ""
 
 
-Part = Ran | Hold[Ran] | Loop[Ran]
+@dataclass
+class Hold:
+    """An operator that only keeps values alive."""
+
+    op: Ran
+
+
+@dataclass
+class Loop:
+    """Parts that may run more than once."""
+
+    parts: list[Part]
+
+
+Part: TypeAlias = Ran | Hold | Loop
 
 
 def put_in_order(*parts: Part) -> RunningOrder[Ran, str]:
-    return RunningOrder([*parts])
+    order = RunningOrder[Ran, str]()
+    for part in parts:
+        if isinstance(part, Loop):
+            order.add_loop(put_in_order(*part.parts))
+        elif isinstance(part, Hold):
+            order.hold(part.op)
+        else:
+            order.append(part)
+    return order
 
 
 def measure(*parts: Part, **inputs: int) -> tuple[int, ...]:
@@ -49,6 +60,20 @@ def measure(*parts: Part, **inputs: int) -> tuple[int, ...]:
 
 def run(reads: str = "", /, **makes: int) -> Ran:
     return Ran(Step(tuple(map(ord, reads)), tuple((ord(name), size) for name, size in makes.items())))
+
+
+def test_loops_keep_their_places() -> None:
+    a, b, c, h = (run() for _ in range(4))
+    order = put_in_order(a, Loop([Loop([b, c])]), Loop([h]))
+    assert [*map(id, order.steps)] == [*map(id, (a, b, c, h))]
+    assert order.loops == [(1, 3), (1, 3), (3, 4)], "a loop in one of the same range"
+
+
+def test_what_only_holds_values_is_not_counted() -> None:
+    b, d = run(), run()
+    order = put_in_order(Hold(run()), b, Loop([Hold(run()), d]))
+    assert [*map(id, order.operators)] == [id(b), id(d)]
+    assert order.holds == {0, 2}
 
 
 def test_what_a_branch_is_given_is_alive_until_it_begins() -> None:
