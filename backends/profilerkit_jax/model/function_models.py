@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 
 from .arrays import ArrayTree, is_array, is_float
+from .caches import trace_anew
 from .jax_model import JaxModel
 from .recognition import find_kind
 from .subject import Leaf, Pass, Subject, join
@@ -86,7 +87,8 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         run = functools.partial(how.call, args=args, kwargs=kwargs)
-        return _run_with_copies(model.function, parts, values, how, run)
+        with trace_anew():  # a compiled method of a copy would find what JAX has compiled for an equal object
+            return _run_with_copies(model.function, parts, values, how, run)
 
     leaves = [
         replace(leaf, path=(part.path, *leaf.path) if part.path else leaf.path)

@@ -140,8 +140,7 @@ def _take_method_apart(method: MethodType) -> _Parts:
         vars(copy).update(parts[0])
         return MethodType(parts[1], copy)
 
-    # A compiled method would find what it has compiled for an equal object.
-    return _Parts([vars(owner), function.__wrapped__ if _is_wrapper(function, "jaxlib") else function], rebuild)
+    return _Parts([vars(owner), function], rebuild)
 
 
 def _take_wrapper_apart(wrapper: Any) -> _Parts:

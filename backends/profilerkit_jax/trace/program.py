@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeAlias
 
 import jax
-from jax.experimental.xla_metadata import set_xla_metadata
 
 from profilerkit import ModelInputs
 
 from ..compat import find_needed_part
 from ..model.arrays import make_struct
+from ..model.caches import trace_anew
 from ..model.calls import Function, bind_call, list_arrays
 from ..model.scope_names import Marks
 from ..model.subject import Pass, Subject
@@ -47,9 +46,6 @@ class Program:
     has_all: bool = False
 
 
-#: The numbers of the programs for which nothing is taken from JAX's caches.
-_numbers = count()
-
 
 def trace_program(
     subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool = False, anew: bool = False
@@ -59,8 +55,8 @@ def trace_program(
     If layers cannot be marked, because a model compares their classes for example, it is traced without marks. With
     ``anew``, compiled functions that the model calls are traced again, although JAX has them from an earlier trace.
     """
-    if anew:  # JAX keeps the jaxpr of a function by the metadata around the call, too
-        with set_xla_metadata(profilerkit=str(next(_numbers))):
+    if anew:
+        with trace_anew():
             return trace_program(subject, inputs, make_pass, training)
     try:
         return _trace(subject, inputs, make_pass, Pass(training, Marks()))

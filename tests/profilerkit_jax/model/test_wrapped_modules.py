@@ -291,12 +291,19 @@ class Equal:
     def run(self, x: Any) -> Any:
         return self.network(x)
 
+    def run_twice(self, x: Any) -> Any:
+        return self.run(x) + self.run(x)
+
 
 def test_a_compiled_method_is_not_what_was_compiled_for_an_equal_object() -> None:
+    Equal().run(BATCH)
     held = Equal()
     held.run(BATCH)
+    timed = profile(held.run_twice, BATCH, backend="jax", metrics=["execution_time"], num_iters=2, warmup=1)
+    assert timed["execution_time"].median > 0
     for _ in range(2):
         assert count_all(held.run, BATCH)[:3] == (PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD))
+        assert count_all(held.run_twice, BATCH)[:3] == (PARAMETERS, 2 * 2 * ONE, 2 * 2 * (ONE + BACKWARD))
 
 
 def test_a_module_that_compiles_its_call_can_be_traced_again() -> None:
