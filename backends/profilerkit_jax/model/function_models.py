@@ -14,7 +14,7 @@ from .caches import trace_anew
 from .jax_model import JaxModel
 from .recognition import find_kind
 from .subject import Leaf, Pass, Subject, join
-from .wrapped import LIBRARIES, find_modules, is_equinox_wrapper, replace_module
+from .wrapped import LIBRARIES, find_modules, is_equinox_wrapper, replace_modules
 
 __all__ = ["function_subject", "list_modules"]
 
@@ -86,9 +86,11 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
     ]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        run = functools.partial(how.call, args=args, kwargs=kwargs)
+        def run(copies: Sequence[tuple[Any, Any]]) -> Any:
+            return how.call(replace_modules(model.function, copies), args, kwargs)
+
         with trace_anew():  # a compiled method of a copy would find what JAX has compiled for an equal object
-            return _run_with_copies(model.function, parts, values, how, run)
+            return _run_with_copies(parts, values, how, run)
 
     leaves = [
         replace(leaf, path=(part.path, *leaf.path) if part.path else leaf.path)
@@ -111,22 +113,26 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
 
 
 def _run_with_copies(
-    function: Any, parts: Sequence[_Part], values: Sequence[Any], how: Pass, run: Callable[[Any], Any]
+    parts: Sequence[_Part],
+    values: Sequence[Any],
+    how: Pass,
+    run: Callable[[Sequence[tuple[Any, Any]]], Any],
+    copies: Sequence[tuple[Any, Any]] = (),
 ) -> tuple[Any, list[Any]]:
-    """Call a function with copies of modules that hold these values; return its result and the changed state.
+    """Call ``run`` with pairs of modules and copies that hold these values; return its result and the changed state.
 
     A subject makes a copy of its module only for a function that it calls with the copy. So these calls are nested:
-    inside the call for the first module the other modules are copied likewise; the innermost call runs the function.
+    inside the call for the first module the other modules are copied likewise, and the innermost one calls ``run``.
     """
     if not parts:
-        return run(function), []
+        return run(copies), []
     part, *others = parts
     count = len(part.subject.leaves)
     states: list[Any] = []
 
     def run_with_copy(copy: Any) -> Any:
-        replaced = replace_module(function, part.module, copy)
-        outputs, states_of_others = _run_with_copies(replaced, others, values[count:], how, run)
+        made = [*copies, (part.module, copy)]
+        outputs, states_of_others = _run_with_copies(others, values[count:], how, run, made)
         states.extend(states_of_others)
         return outputs
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
-__all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_module"]
+__all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_modules"]
 
 #: Packages whose functions lead to modules only by their closures.
 LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
@@ -25,12 +26,12 @@ def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
     return [value for value, _ in _search(function, is_module).values() if is_module(value)]
 
 
-def replace_module(function: Any, module: Any, copy: Any) -> Any:
-    """Return a function that runs with a copy in the place of a module; for a compiled one, its Python function.
+def replace_modules(function: Any, copies: Sequence[tuple[Any, Any]]) -> Any:
+    """Return a function that runs with copies of modules, of pairs of both; for a compiled one, its Python function.
 
-    Functions that do not lead to the module are returned as they are. No function is changed.
+    Functions that lead to none of the modules are returned as they are. No function is changed.
     """
-    return function if copy is module else _Replacement(function, module, copy).replace(function)
+    return _Replacement(function, {id(module): copy for module, copy in copies if copy is not module}).replace(function)
 
 
 def _search(function: Any, is_module: Callable[[Any], bool]) -> dict[int, tuple[Any, _Parts]]:
@@ -47,15 +48,15 @@ def _search(function: Any, is_module: Callable[[Any], bool]) -> dict[int, tuple[
 
 
 class _Replacement:
-    """Puts a copy in the place of a module in functions; each value that leads to the module is rebuilt once."""
+    """Puts copies in the place of modules in functions; each value that leads to a module is rebuilt once."""
 
-    def __init__(self, function: Any, module: Any, copy: Any) -> None:
-        self._values = _search(function, lambda value: value is module)
-        self._leading = _find_leading(self._values, module)
-        self._made: dict[int, Any] = {id(module): copy}
+    def __init__(self, function: Any, copies: Mapping[int, Any]) -> None:
+        self._values = _search(function, lambda value: id(value) in copies)
+        self._leading = _find_leading(self._values, copies)
+        self._made: dict[int, Any] = dict(copies)
 
     def replace(self, value: Any) -> Any:
-        """Return a value in which a copy stands in the place of the module; itself if the module is not in it."""
+        """Return a value in which copies stand in the places of the modules; itself if no module is in it."""
         key = id(value)
         if key not in self._leading:
             return value
@@ -67,17 +68,19 @@ class _Replacement:
         return self._made[key]
 
 
-def _find_leading(values: Mapping[int, tuple[Any, _Parts]], module: Any) -> set[int]:
-    """Return the ids of the values that lead to a module, its own among them."""
+def _find_leading(values: Mapping[int, tuple[Any, _Parts]], modules: Iterable[int]) -> set[int]:
+    """Return the ids of the values that lead to modules, the ids of the modules among them."""
+    around: defaultdict[int, list[int]] = defaultdict(list)
+    for key, (_, parts) in values.items():
+        for part in parts.values:
+            around[id(part)].append(key)
     leading: set[int] = set()
-    further = {id(module)}
-    while further:
-        leading |= further
-        further = {
-            key
-            for key, (_, parts) in values.items()
-            if key not in leading and any(id(part) in leading for part in parts.values)
-        }
+    waiting = list(modules)
+    while waiting:
+        key = waiting.pop()
+        if key not in leading:
+            leading.add(key)
+            waiting += around[key]
     return leading
 
 

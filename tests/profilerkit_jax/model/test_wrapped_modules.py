@@ -19,7 +19,7 @@ from flax.training.train_state import TrainState
 from profilerkit import BackendNotFoundError, ModelInputs, ModelTrace, profile
 from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.model.wrapped import replace_module
+from profilerkit_jax.model.wrapped import replace_modules
 
 optax = pytest.importorskip("optax")
 
@@ -189,7 +189,7 @@ def test_a_module_that_is_the_default_of_a_named_argument() -> None:
 
 def test_what_does_not_lead_to_the_module_is_handed_on() -> None:
     for function in (functools.partial(jnp.add, ROW), functools.partial(jnp.sum, axis=0), NETWORK.encode):
-        assert replace_module(function, MLP, object()) is function
+        assert replace_modules(function, [(MLP, object())]) is function
 
 
 def test_two_modules_inside_of_one_function() -> None:
@@ -202,6 +202,23 @@ def test_two_modules_inside_of_one_function() -> None:
         ("module_1", "layers", "1"): 20,
     }
     assert {".".join(path): 2 * macs for path, macs in layers.items()}.items() <= count_layers(trace).items()
+
+
+def test_the_modules_of_a_function_are_replaced_in_one_search() -> None:
+    """Each value is taken apart once, however many modules there are: a search for each would be quadratic."""
+    taken_apart: list[Any] = []
+
+    class Counted(functools.partial[Any]):
+        @property
+        def args(self) -> Any:
+            taken_apart.append(self)
+            return super().args
+
+    layers = [equinox.nn.Linear(3, 3, key=jax.random.key(number)) for number in range(20)]
+    counted = Counted(lambda layers, x: sum(layer(x) for layer in layers), layers)
+    copies = [(layer, lambda x: x) for layer in layers]
+    assert replace_modules(counted, copies)(ROW).tolist() == [20.0] * 3
+    assert len(taken_apart) == 1
 
 
 class Coder(nnx.Module):
