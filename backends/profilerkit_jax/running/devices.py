@@ -36,8 +36,12 @@ def _make_name(platform: str, number: int) -> str:
 
 
 def devices_here() -> dict[str, Any]:
-    """Return the devices of this process by their short names, the CPU first unless ``JAX_PLATFORMS`` leaves it out."""
-    return {_make_name(device.platform, device.id): device for device in [*_list_cpus(), *jax.local_devices()]}
+    """Return the devices of this process by their short names, the CPU first unless ``JAX_PLATFORMS`` leaves it out.
+
+    They are numbered in this process: JAX's own numbers go on over the processes of ``jax.distributed``.
+    """
+    platforms = (_list_cpus(), jax.local_devices())
+    return {_make_name(device.platform, number): device for here in platforms for number, device in enumerate(here)}
 
 
 def _list_cpus() -> list[Any]:
@@ -76,8 +80,10 @@ def _name_device_of_weights(subject: Subject | None) -> str:
     """Return the short name of the device that weights are bound to, the number of several, or JAX's default."""
     bound = [] if subject is None else list(find_bound_devices(subject.values))
     device = bound[0] if bound else _find_default_device()
-    name = _make_name(device.platform, device.id)
-    return f"{len(bound)} x {name.partition(':')[0]}" if len(bound) > 1 else name
+    if len(bound) > 1:
+        return f"{len(bound)} x {_make_name(device.platform, 0).partition(':')[0]}"
+    in_another_process = _make_name(device.platform, device.id)
+    return next((name for name, here in devices_here().items() if here == device), in_another_process)
 
 
 def find_bound_devices(arrays: Iterable[Any]) -> set[Any]:

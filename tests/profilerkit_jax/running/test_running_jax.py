@@ -101,6 +101,15 @@ def test_a_process_whose_platforms_leave_out_the_cpu_has_its_other_devices(monke
     assert BACKEND.environment()["devices"] == "gpu:0"
 
 
+def test_devices_are_numbered_in_their_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the second process of ``jax.distributed`` JAX gives the first CPU the number 2048, and a GPU the number 8."""
+    cpu, gpu = SimpleNamespace(platform="cpu", id=2048), SimpleNamespace(platform="cuda", id=8)
+    monkeypatch.setattr(jax, "local_devices", lambda backend=None: [cpu if backend == "cpu" else gpu])
+    assert devices_here() == {"cpu": cpu, "gpu:0": gpu}
+    assert BACKEND.resolve_device(Linear(), "cpu") == "cpu"
+    assert BACKEND.resolve_device(Linear(), None) == "gpu:0"
+
+
 @pytest.mark.parametrize(("chosen", "name"), [(None, "gpu:0"), ("cpu", "cpu")])
 def test_weights_that_are_bound_to_no_device_run_on_the_default(
     chosen: str | None, name: str, monkeypatch: pytest.MonkeyPatch
