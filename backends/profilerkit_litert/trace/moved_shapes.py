@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from profilerkit.backend_kit.operator_calls import UnknownCostError
-from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 
 from ..costs import LiteRTCall
 from .values import Array
@@ -34,11 +34,25 @@ def _reshape(call: LiteRTCall) -> Any:
 
 
 def _slice_strided(call: LiteRTCall) -> Any:
+    """Move the slice of three lists of numbers; the lowest bit of each mask says what the first of them mean."""
     begins, ends, strides = (call.list_numbers(index) for index in (1, 2, 3))
     if call.option("offset", False):
         ends = [begin + length for begin, length in zip(begins, ends, strict=True)]
-    words = ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")
-    index = make_index(begins, ends, strides, SliceMasks(*(call.option(f"{word}Mask", 0) for word in words)))
+
+    def find_entry(position: int) -> slice | int | EllipsisType | None:
+        def is_marked(kind: str) -> bool:
+            return bool(call.option(f"{kind}Mask", 0) & 1 << position)
+
+        begin, end = begins[position], ends[position]
+        if is_marked("ellipsis"):
+            return Ellipsis
+        if is_marked("newAxis"):
+            return None
+        if is_marked("shrinkAxis"):
+            return begin
+        return slice(None if is_marked("begin") else begin, None if is_marked("end") else end, strides[position])
+
+    index = tuple(map(find_entry, range(len(begins))))
     return _move(call, lambda array: array[index])
 
 
