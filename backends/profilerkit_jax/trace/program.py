@@ -46,7 +46,6 @@ class Program:
     has_all: bool = False
 
 
-
 def trace_program(
     subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool = False, anew: bool = False
 ) -> Program:

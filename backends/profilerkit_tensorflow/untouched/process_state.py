@@ -6,26 +6,17 @@ Only modules that are already imported are read.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
-
-import tensorflow as tf
 
 from profilerkit.backend_kit.python_state import note_python_state
 from profilerkit.process.restoring import Step
 
-from ..compat.process_state import (
-    ModuleState,
-    Seeds,
-    is_deterministic,
-    list_module_state,
-    read_seeds,
-    set_seeds,
-    stop_being_deterministic,
-)
+from ..compat.process_state import ModuleState, Seeds, list_module_state, read_seeds, set_seeds
+from .settings import SWITCHES, Switch
 
-__all__ = ["put_graph_options", "record_process"]
+__all__ = ["record_process"]
 
 
 class _RecordedProcess(NamedTuple):
@@ -43,7 +34,7 @@ class _RecordedProcess(NamedTuple):
 def record_process() -> _RecordedProcess:
     """Record the settings and random states of the process."""
     seed = _Seed()
-    switches = [(switch, switch.read()) for switch in _SWITCHES]
+    switches = [(switch, switch.read()) for switch in SWITCHES]
     modules = list(list_module_state())
     restore: list[Step] = [seed.restore, partial(_restore_switches, switches), partial(_restore_modules, modules)]
     return _RecordedProcess(seed.change, [*restore, note_python_state()])
@@ -85,49 +76,7 @@ class _Seed:
                 self._before.generator.setstate(self._state)
 
 
-class _Switch(NamedTuple):
-    """A setting: a function that reads it, and a function that sets it to the value read."""
-
-    read: Callable[[], Any]
-    put: Callable[[Any], Any]
-
-
-def _put_determinism(on: bool) -> None:
-    if on:
-        tf.config.experimental.enable_op_determinism()
-    else:
-        stop_being_deterministic()
-
-
-def put_graph_options(options: dict[str, Any]) -> None:
-    """Set the options of the graph optimizer to these, and to no others: None takes one away."""
-    optimizer = tf.config.optimizer
-    optimizer.set_experimental_options({**dict.fromkeys(optimizer.get_experimental_options()), **options})
-
-
-def _put_traceback_filtering(on: bool) -> None:
-    if on:
-        tf.debugging.enable_traceback_filtering()
-    else:
-        tf.debugging.disable_traceback_filtering()
-
-
-_config = tf.config
-_experimental = tf.config.experimental
-_SWITCHES: tuple[_Switch, ...] = (
-    _Switch(is_deterministic, _put_determinism),
-    _Switch(_experimental.tensor_float_32_execution_enabled, _experimental.enable_tensor_float_32_execution),
-    _Switch(_config.get_soft_device_placement, _config.set_soft_device_placement),
-    _Switch(tf.debugging.get_log_device_placement, tf.debugging.set_log_device_placement),
-    _Switch(_config.optimizer.get_jit, _config.optimizer.set_jit),
-    _Switch(_config.optimizer.get_experimental_options, put_graph_options),
-    _Switch(_experimental.get_synchronous_execution, _experimental.set_synchronous_execution),
-    _Switch(_experimental.get_device_policy, _experimental.set_device_policy),
-    _Switch(tf.debugging.is_traceback_filtering_enabled, _put_traceback_filtering),
-)
-
-
-def _restore_switches(switches: Iterable[tuple[_Switch, Any]]) -> None:
+def _restore_switches(switches: Iterable[tuple[Switch, Any]]) -> None:
     """Set the settings that have changed to the values that were read."""
     for switch, value in switches:
         if switch.read() != value:

@@ -13,8 +13,7 @@ from tensorflow.python.framework import config, ops
 from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit_tensorflow import TFBackend
-from profilerkit_tensorflow.untouched.process_state import put_graph_options
-from profilerkit_tensorflow.untouched.settings import SETTINGS
+from profilerkit_tensorflow.untouched.settings import SETTINGS, put_graph_options
 from profilerkit_tensorflow.untouched.settings import conditions as read_conditions
 
 
