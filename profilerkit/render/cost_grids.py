@@ -10,7 +10,7 @@ from ..trace.bounds import Sign
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
 from .cost_parts import choose_column, divide
-from .grids import Grid
+from .grids import Grid, GridColumn, make_grid
 from .part_contents import Part
 from .values import Column, share_text, write_count, write_row_value, write_signed_count
 
@@ -20,8 +20,6 @@ __all__ = ["Costs", "make_cost_grid"]
 _PARTS = 8
 #: The columns that a narrow terminal leaves out, in this order.
 _LEAST_NEEDED = ("Output", "", "MACs", "Params", "Most of it")
-#: The columns that hold no numbers.
-_TEXTS = ("Layer", "Type", "Output", "", "Most of it")
 #: Equal layers whose slowest takes more than this many times as long as the fastest are not told by one share.
 _FAR_APART = 2
 #: The width of the bar of a part that is the whole model, in characters; each is drawn in eighths.
@@ -60,35 +58,29 @@ class Costs:
         """Return a grid of the parts, with all columns that have any value."""
         depths, parts = zip(*self.model.walk(), strict=True)
         around = [self.model.label if depth == 0 else "" for depth in depths]
-        columns = {
-            "Layer": list(map(_write_label, parts, around)),
-            "Type": list(map(_write_type, parts)),
-            "Output": list(map(_write_shape, parts)),
-            "Params": [_write_count(part, "params") for part in parts],
-            "MACs": [_write_count(part, "macs") for part in parts],
-            **self._write_cost(parts),
-            "Share": list(map(self._write_share, parts)),
-            "": list(map(self._draw_bar, parts)),
-            "Most of it": list(map(_find_most, parts)),
-        }
-        columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
+        columns = [
+            GridColumn("Layer", list(map(_write_label, parts, around))),
+            GridColumn("Type", list(map(_write_type, parts))),
+            GridColumn("Output", list(map(_write_shape, parts))),
+            GridColumn("Params", [_write_count(part, "params") for part in parts], is_number=True),
+            GridColumn("MACs", [_write_count(part, "macs") for part in parts], is_number=True),
+            *self._list_costs(parts),
+            GridColumn("Share", list(map(self._write_share, parts)), is_number=True),
+            GridColumn("", list(map(self._draw_bar, parts))),
+            GridColumn("Most of it", list(map(_find_most, parts))),
+        ]
+        filled = [column for column in columns if not {"-", ""}.issuperset(column.cells)]
         is_bounded = any(f"{self.by}_low" in row for row in self.model.rows)
-        return Grid(
-            f"Where it goes, by {Column.of(self.by).in_a_sentence}{', of what is counted' if is_bounded else ''}",
-            tuple(columns),
-            tuple(zip(*columns.values(), strict=True)),
-            frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),
-            depths,
-            kind="costs",
-            least_needed=_LEAST_NEEDED,
-        )
+        title = f"Where it goes, by {Column.of(self.by).in_a_sentence}{', of what is counted' if is_bounded else ''}"
+        return make_grid(title, filled, depths, kind="costs", least_needed=_LEAST_NEEDED)
 
-    def _write_cost(self, parts: Sequence[Part]) -> dict[str, list[str]]:
+    def _list_costs(self, parts: Sequence[Part]) -> list[GridColumn]:
         """Return the column of times or bytes at the peak; none for counts, which have a column already."""
         if not self.by.endswith(("_seconds", PEAK)):
-            return {}
+            return []
         cost = Column.of(self.by)
-        return {cost.title.removesuffix(" time"): [cost.show(part.sum(self.by)) or "-" for part in parts]}
+        cells = [cost.show(part.sum(self.by)) or "-" for part in parts]
+        return [GridColumn(cost.title.removesuffix(" time"), cells, is_number=True)]
 
     def _write_share(self, part: Part) -> str:
         """Return the share of a part; for equal layers the share of each, or a range if their times are far apart.

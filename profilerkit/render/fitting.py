@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from .grids import Grid, split_columns
+from .grids import Grid
 
 __all__ = ["BEFORE_NOISE", "FittedColumn", "FittedGrid", "fit", "indent_cell"]
 
@@ -144,10 +144,14 @@ def _add_widths(widths: Iterable[int]) -> int:
 
 
 def _split_into_tables(widths: Sequence[_Width], available: int) -> list[list[int]]:
-    """Return the columns of each table that a grid is drawn as, with its columns folded where they may be."""
-    return split_columns(
-        len(widths), lambda columns: _add_widths(widths[column].least for column in columns) <= available
-    )
+    """Return the columns of each table that a grid is drawn as: as many as fit if folded, the first one in each."""
+    tables = [[0]]
+    for column in range(1, len(widths)):
+        widened = _add_widths(widths[number].least for number in (*tables[-1], column))
+        if len(tables[-1]) > 1 and widened > available:
+            tables.append([0])
+        tables[-1].append(column)
+    return tables
 
 
 def _squeeze(widths: Sequence[_Width], available: int) -> list[int]:

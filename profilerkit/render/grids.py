@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..foreign_text import visible
 from ..results.report import Report, StatusRecord
@@ -14,11 +14,12 @@ __all__ = [
     "FIRM_SPACE",
     "MARKS",
     "Grid",
+    "GridColumn",
     "Notes",
     "Part",
     "join_units",
     "list_records",
-    "split_columns",
+    "make_grid",
 ]
 
 
@@ -64,6 +65,29 @@ class Grid:
         )
 
 
+class GridColumn(NamedTuple):
+    """A column of a grid: its title, the cells of all rows, and whether they are numbers."""
+
+    title: str
+    cells: Sequence[str]
+    is_number: bool = False
+
+
+def make_grid(
+    title: str,
+    columns: Sequence[GridColumn],
+    depths: Sequence[int] = (),
+    *,
+    kind: str = "",
+    least_needed: tuple[str, ...] = (),
+) -> Grid:
+    """Return the grid of these columns; for the other arguments see `Grid`."""
+    titles = tuple(column.title for column in columns)
+    rows = tuple(zip(*(column.cells for column in columns), strict=True))
+    numeric = frozenset(index for index, column in enumerate(columns) if column.is_number)
+    return Grid(title, titles, rows, numeric, tuple(depths), kind, least_needed=least_needed)
+
+
 @dataclass(frozen=True)
 class Notes:
     """Sentences that belong to the grid before them."""
@@ -77,20 +101,6 @@ class Notes:
 def join_units(text: str) -> str:
     """Return a text with firm spaces between numbers and their units, so that no line is folded there."""
     return _BEFORE_UNIT.sub(FIRM_SPACE, text)
-
-
-def split_columns(number: int, fits: Callable[[Sequence[int]], bool]) -> list[list[int]]:
-    """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each.
-
-    >>> split_columns(4, lambda columns: len(columns) <= 2)
-    [[0, 1], [0, 2], [0, 3]]
-    """
-    tables = [[0]]
-    for column in range(1, number):
-        if len(tables[-1]) > 1 and not fits([*tables[-1], column]):
-            tables.append([0])
-        tables[-1].append(column)
-    return tables
 
 
 def list_records(report: Report, *kinds: type) -> list[StatusRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ..foreign_text import visible
 from ..results.comparison import Comparison
@@ -12,17 +12,16 @@ from ..trace.alignment import name_column
 from ..trace.columns import name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
-from .grids import Grid
+from .grids import Grid, GridColumn, make_grid
 from .layer_settings import write_settings
 from .values import Column, write_achieved, write_count, write_row_value, write_shapes, write_signed_count
 
 __all__ = [
-    "GridColumn",
     "Row",
     "all_layers_grids",
     "difference_grid",
     "layer_grid",
-    "make_grid",
+    "make_layer_grid",
     "name_layer",
     "write_calls",
 ]
@@ -45,14 +44,6 @@ _LEAST_NEEDED = ("Calls", "FLOPs", "Settings", "Share of\nbackward", "Share of\n
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.
 _HIDDEN = {"flops": "FLOPs", "own_macs": "own MACs", "own_flops": "own FLOPs"}
-
-
-class GridColumn(NamedTuple):
-    """A column of a grid: its title, the cells of all rows, and whether they are numbers."""
-
-    title: str
-    cells: Sequence[str]
-    is_number: bool = False
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True, with_seconds: bool = True) -> Grid:
@@ -80,16 +71,13 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
         is_time = "_seconds" in key  # seconds, or their share of the model's
         if layers and key in layers[0] and (with_seconds or not is_time):
             columns.append(GridColumn(heading, [_write_measured(row, key) for row in layers], is_number=True))
-    return make_grid(title, columns, layers, nested)
+    return make_layer_grid(title, columns, layers, nested)
 
 
-def make_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
+def make_layer_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
     """Return the grid of these columns, with a row for each layer, indented by its depth if names are nested."""
-    titles = tuple(column.title for column in columns)
-    cells = tuple(zip(*(column.cells for column in columns), strict=True))
-    numeric = frozenset(index for index, column in enumerate(columns) if column.is_number)
-    depths = tuple(row["depth"] for row in rows) if nested else ()
-    return Grid(title, titles, cells, numeric, depths, kind="layers", least_needed=_LEAST_NEEDED)
+    depths = [row["depth"] for row in rows] if nested else ()
+    return make_grid(title, columns, depths, kind="layers", least_needed=_LEAST_NEEDED)
 
 
 def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
@@ -108,7 +96,7 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
     changes = list(map(_describe_change, rows))
     if any(change != "changed" for change in changes):
         columns.append(GridColumn("Change", changes))
-    grid = make_grid(title, columns, rows, nested)
+    grid = make_layer_grid(title, columns, rows, nested)
     is_hidden = any(change != row["change"] for change, row in zip(changes, rows, strict=True))
     return replace(grid, least_needed=()) if is_hidden else grid  # no other column shows such a difference
 
@@ -126,7 +114,7 @@ def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterat
         for report in comparison.reports:
             cells = [_write_model(row, key, report.name) for row in rows]
             columns.append(GridColumn(visible(report.name), cells, is_number=True))
-        yield make_grid(title, columns, rows)
+        yield make_layer_grid(title, columns, rows)
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_by_layer
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .grids import Grid
-from .layer_grids import GridColumn, Row, make_grid, name_layer, write_calls
+from .grids import Grid, GridColumn
+from .layer_grids import Row, make_layer_grid, name_layer, write_calls
 from .ranks import rank_rows, write_ranked_title
 from .values import Column, share_text
 
@@ -60,14 +60,13 @@ def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None 
     ]
     if any(row.get("calls", 1) != 1 for row in rows):
         columns.append(GridColumn("Calls", list(map(write_calls, rows)), is_number=True))
-    for time in _list_times(layers.columns):
-        if any(row[time] is not None for row in rows):
-            columns += _list_time_columns(time, layers, rows, is_whole)
-    for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
-        cells = [row.get(key, "") for row in rows]
-        if any(cells):
-            columns.append(GridColumn(heading, cells))
-    return make_grid(title, columns, rows, is_whole)
+    for name in _list_times(layers.columns):
+        if any(row[name] is not None for row in rows):
+            columns += _list_time_columns(name, layers, rows, is_whole)
+    for name, heading in (("binds", "Bound by"), ("missing", "Left out")):
+        if any(row.get(name) for row in rows):
+            columns.append(GridColumn(heading, [row.get(name, "") for row in rows]))
+    return make_layer_grid(title, columns, rows, is_whole)
 
 
 def _list_times(columns: Iterable[str]) -> list[str]:
@@ -79,35 +78,36 @@ def _list_times(columns: Iterable[str]) -> list[str]:
     return [name for name in columns if name.endswith(_SECONDS) and not name.startswith(_OWN) and name != _SUBTRACTED]
 
 
-def _list_time_columns(time: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> list[GridColumn]:
+def _list_time_columns(name: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> list[GridColumn]:
     """Return the columns of one kind of time: the times, their shares of the model's, and own times beside the others.
 
-    A grid of the slowest layers has own times if the table has them. A grid of all layers has the times with the layers
-    inside; if a layer with layers inside has a notable own time, one more column shows the own times of such layers.
+    A grid of the slowest layers has their own times. A grid of all layers has the times with the layers inside.
     """
-    own_time = f"{_OWN}{time}"
-    if own_time not in layers.columns:
-        return [_make_time_column(time, rows, layers)]
-    shown = time if is_whole else own_time
+    own_name = f"{_OWN}{name}"
+    if own_name not in layers.columns:
+        return [_make_time_column(name, rows, layers)]
+    shown = name if is_whole else own_name
     columns = [_make_time_column(shown, rows, layers)]
-    model_seconds = next((row[time] for row in layers if not row["path"]), None)
-    if not model_seconds:
-        return columns
-    heading = f"Share of\n{' '.join(split_words(time.removesuffix(_SECONDS)))}"
-    shares = ["-" if row[shown] is None else share_text(row[shown] / model_seconds) for row in rows]
-    columns.append(GridColumn(heading, shares, is_number=True))
-    own_of_holders = [row[own_time] or 0 for row in rows if _holds_others(row)]
-    if is_whole and max(own_of_holders, default=0) >= _LEAST_OWN * model_seconds:
-        # The time of a layer without others inside is all its own, and shown already.
-        own_times = _make_time_column(own_time, rows, layers)
-        cells = [cell if _holds_others(row) else "" for cell, row in zip(own_times.cells, rows, strict=True)]
-        columns.append(own_times._replace(cells=cells))
+    whole = next((row[name] for row in layers if not row["path"]), None)
+    if whole:
+        heading = f"Share of\n{' '.join(split_words(name.removesuffix(_SECONDS)))}"
+        shares = ["-" if row[shown] is None else share_text(row[shown] / whole) for row in rows]
+        columns.append(GridColumn(heading, shares, is_number=True))
+        if is_whole and any((row[own_name] or 0) >= _LEAST_OWN * whole for row in filter(_holds_others, rows)):
+            columns.append(_make_own_column(own_name, rows, layers))
     return columns
 
 
-def _make_time_column(column: str, rows: Iterable[Row], layers: LayerTable) -> GridColumn:
-    cells = [_write_seconds(row, column, layers) for row in rows]
-    return GridColumn(write_title(column.removesuffix(_SECONDS)), cells, is_number=True)
+def _make_own_column(own_name: str, rows: Sequence[Row], layers: LayerTable) -> GridColumn:
+    """Return the own times of layers with others inside; the time of any other is all its own, and shown already."""
+    column = _make_time_column(own_name, rows, layers)
+    cells = [cell if _holds_others(row) else "" for cell, row in zip(column.cells, rows, strict=True)]
+    return column._replace(cells=cells)
+
+
+def _make_time_column(name: str, rows: Iterable[Row], layers: LayerTable) -> GridColumn:
+    cells = [_write_seconds(row, name, layers) for row in rows]
+    return GridColumn(write_title(name.removesuffix(_SECONDS)), cells, is_number=True)
 
 
 def _holds_others(row: Row) -> bool:

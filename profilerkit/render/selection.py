@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..results.report import Report
-from ..times.operator_times import COLUMNS
 from ..trace.layer_paths import within_depth
 from ..trace.layer_table import is_innermost
 from ..trace.records import LayerTable
@@ -16,7 +15,7 @@ from .changed_layers import measure_change
 from .grids import Grid
 from .layer_grids import difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
-from .table_grids import ROWS, operator_grid, table_grid
+from .table_grids import ROWS, table_grid
 
 __all__ = ["Selection"]
 
@@ -69,8 +68,6 @@ class Selection:
         """Return the grid of a metric that is a table: ten rows unless another number is requested."""
         if isinstance(table, LayerTable) and has_times(table):
             return layer_time_grid(title, table, self.top or ROWS, self.depth)
-        if table.columns == COLUMNS:
-            return operator_grid(title, table, self.top or ROWS)
         return table_grid(title, table, self.top or ROWS, self.depth)
 
     def draw_pair(self, reference: Report, other: Report, sides: Table) -> Grid:

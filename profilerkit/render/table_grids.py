@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..piping.quantity import Scale, format_number, scale_value
+from ..piping.quantity import format_number
 from ..times.measurement import Measurement
 from ..trace.columns import WORK, name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.layer_view import PEAK
 from ..trace.rows import read_work
 from ..trace.table import Table
-from .grids import Grid
+from .grids import Grid, GridColumn, make_grid
 from .ranks import rank_rows, write_ranked_title
-from .values import Column, share_text, write_count, write_row_value
+from .values import Column, share_text, write_row_value
 
-__all__ = ["ROWS", "operator_grid", "table_grid"]
+__all__ = ["ROWS", "table_grid"]
 
 _Row: TypeAlias = Mapping[str, Any]
 
@@ -52,35 +52,18 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
         ranked, number = rank_rows(rows), len(rows)
         rows = ranked.rows[:top]
         title = write_ranked_title(title, ranked, len(rows), number)
-    columns = [name for name in _choose_columns(table) if any(_has_content(row[name]) for row in rows)]
+    names = [name for name in _choose_columns(table) if any(_has_content(row[name]) for row in rows)]
     # A tree of layers, below the model itself; a row of it has its own name alone.
-    is_tree = not is_cut and "path" in columns and "depth" in table.columns and not rows[0]["path"]
-    headings = tuple({"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title for name in columns)
-    cells = tuple(tuple(_write_cell(row, name, is_tree) for name in columns) for row in rows)
-    numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
-    depths = tuple(row["depth"] for row in rows) if is_tree else ()
-    return Grid(title, headings, cells, numeric, depths, kind="layers")
-
-
-def operator_grid(title: str, table: Table, top: int) -> Grid:
-    """Return the first rows of a table of operators, which has the slowest ones first, also after it was saved."""
-    rows = tuple(
-        (
-            row["operator"],
-            row["layer"] or "(model)",
-            row["phase"],
-            str(row["calls"]),
-            str(scale_value(row["seconds"], "s", Scale.TIME)),
-            share_text(row["share"]),
-            write_count(row["macs"]),
-            write_count(row["flops_per_second"]),
+    is_tree = not is_cut and "path" in names and "depth" in table.columns and not rows[0]["path"]
+    columns = [
+        GridColumn(
+            "Layer" if name == "path" else Column.of(name).title,
+            [_write_cell(row, name, is_tree) for row in rows],
+            _is_numeric(rows, name),
         )
-        for row in list(table)[:top]
-    )
-    titles = ("Operator", "Layer", "Phase", "Calls", "Time", "Share", "MACs", "FLOP/s")
-    more = f", the slowest {top} of {len(table)}" if len(table) > top else ""
-    numeric = frozenset(range(titles.index("Calls"), len(titles)))
-    return Grid(f"{title}{more}", titles, rows, numeric, kind="operators")
+        for name in names
+    ]
+    return make_grid(title, columns, [row["depth"] for row in rows] if is_tree else (), kind="layers")
 
 
 def _choose_columns(table: Table) -> list[str]:
@@ -112,7 +95,7 @@ def _is_numeric(rows: Iterable[_Row], name: str) -> bool:
 
 def _write_cell(row: _Row, name: str, is_tree: bool) -> str:
     value = read_work(row, name)
-    if name == "path":
+    if name in ("path", "layer") and isinstance(value, str):
         return (value.rpartition(".")[2] if is_tree else value) or "(model)"
     if name in ("by", "column") and isinstance(value, str):  # the name of a column
         return Column.of(value).title
