@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from profilerkit.foreign_text import visible
@@ -29,14 +29,16 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
     """
     tables = {"": report.layers or LayerTable(())}
     tables |= {record.key: record.value for record in report.statuses.values() if is_by_layer(record.value)}
-    merged: dict[str, dict[str, Any]] = {row["path"]: {} for table in tables.values() for row in table}
+    merged: dict[str, dict[str, Any]] = {}
     for metric, table in tables.items():
         rows = {row["path"]: _add_traffic(row) for row in table}
-        names = _name_columns(rows, merged, metric)
-        for path, row in merged.items():
-            values = rows.get(path, {})
-            row |= {name: values.get(column) for column, name in names.items() if row.get(name) in _NOTHING}
-    return list(merged.values())
+        differing = {column for path, row in rows.items() for column in _list_other(row, merged.get(path, {}))}
+        names = _name_columns(next(iter(rows.values()), {}), set(map(_find_count, differing)), metric)
+        for path, row in rows.items():
+            layer = merged.setdefault(path, {})
+            layer |= {names[column]: row[column] for column in row if layer.get(names[column]) in _NOTHING}
+    columns = dict.fromkeys(name for layer in merged.values() for name in layer)
+    return [{**dict.fromkeys(columns), **layer} for layer in merged.values()]
 
 
 def _add_traffic(row: Row) -> Row:
@@ -46,26 +48,24 @@ def _add_traffic(row: Row) -> Row:
     return {**row, "bytes_moved": row.get("bytes_moved", moved)}
 
 
-def _name_columns(rows: Mapping[str, Row], merged: Mapping[str, Row], metric: str) -> dict[str, str]:
-    """Return the name that each column of a metric has among the rows of all tables.
-
-    A count and its ends, such as ``macs`` and ``macs_low``, stand together, and are named with the metric together.
-    """
-    columns = next(iter(rows.values()), {})
-    counts = {column: re.sub(f"({'|'.join(ENDS)})$", "", column) for column in columns}
-    others = {counts[column] for path, row in rows.items() for column in row if _is_other(column, merged[path], row)}
-    return {
-        column: f"{count} ({metric}){column.removeprefix(count)}" if count in others else column
-        for count in dict.fromkeys(counts.values())
-        for column in columns
-        if counts[column] == count
-    }
+def _name_columns(columns: Iterable[str], differing: Container[str], metric: str) -> dict[str, str]:
+    """Return the names of a metric's columns on the page: a count that differs, and its ends, are named with it."""
+    names = {}
+    for column in columns:
+        count = _find_count(column)
+        names[column] = f"{count} ({metric}){column.removeprefix(count)}" if count in differing else column
+    return names
 
 
-def _is_other(column: str, before: Row, row: Row) -> bool:
-    """Return whether two rows of a layer have different values in a column; a row without a value is no other."""
-    values = before.get(column), row[column]
-    return column not in _TREE_COLUMNS and not any(value in _NOTHING for value in values) and values[0] != values[1]
+def _find_count(column: str) -> str:
+    """Return the count that a column is an end of, ``macs`` of ``macs_low``; any other column itself."""
+    return re.sub(f"({'|'.join(ENDS)})$", "", column)
+
+
+def _list_other(row: Row, before: Row) -> list[str]:
+    """Return the columns in which two rows of a layer have different values; a row without a value is no other."""
+    known = [name for name in row if name not in _TREE_COLUMNS and row[name] not in _NOTHING]
+    return [name for name in known if before.get(name) not in _NOTHING and before[name] != row[name]]
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:

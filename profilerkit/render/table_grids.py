@@ -96,7 +96,7 @@ def _is_numeric(rows: Iterable[_Row], name: str) -> bool:
 def _write_cell(row: _Row, name: str, is_tree: bool) -> str:
     value = read_work(row, name)
     if name in ("path", "layer") and isinstance(value, str):
-        return (value.rpartition(".")[2] if is_tree else value) or "(model)"
+        return (value.rpartition(".")[2] if is_tree and name == "path" else value) or "(model)"
     if name in ("by", "column") and isinstance(value, str):  # the name of a column
         return Column.of(value).title
     match value:
