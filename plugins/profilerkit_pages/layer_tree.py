@@ -64,8 +64,8 @@ def _find_count(column: str) -> str:
 
 def _list_other(row: Row, before: Row) -> list[str]:
     """Return the columns in which two rows of a layer have different values; a row without a value is no other."""
-    known = [name for name in row if name not in _TREE_COLUMNS and row[name] not in _NOTHING]
-    return [name for name in known if before.get(name) not in _NOTHING and before[name] != row[name]]
+    columns = [name for name in row if name not in _TREE_COLUMNS and row[name] not in _NOTHING]
+    return [name for name in columns if before.get(name) not in _NOTHING and before[name] != row[name]]
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:
