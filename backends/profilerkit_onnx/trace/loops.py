@@ -1,7 +1,7 @@
 """The walk over a ``Loop``: how often its body runs, and the facts that are the same in every turn.
 
-The walk goes over the body once. The body counts as often as it runs, also if its condition counts the turns, and up to
-its limit if it may stop before. If the number of turns is not known, one is counted, and the loop is named as missing.
+The walk goes over the body once. The body counts as often as it runs, and up to its limit if its condition may stop it
+before. If the number of turns is not known, one is counted, and the loop is named as missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from profilerkit.backend_kit.running_order import Turns
 
 from ..model.nodes import name_node
 from ..model.types import common_type, tensor_type
-from .turns import count_turns
 from .values import Value
 from .walk import Visit, Walk
 
@@ -54,7 +53,8 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     walk.hold_reads(visit)
     limit, condition, *begins = visit.inputs
     loop = _Loop(walk, visit, body, condition, begins)
-    turns, follows_inputs = loop.find_turns(limit)
+    turns = loop.find_turns(limit)
+    follows_inputs = any(value is not None and value.from_inputs for value in (limit, condition))
     turn = loop.walk_any_turn(turns)
     if turns.most is not None and loop.never_stops(turn):
         turns = Turns(turns.most, turns.most)
@@ -90,24 +90,13 @@ class _Loop:
     condition: Value | None
     begins: Sequence[Value | None]
 
-    def find_turns(self, limit: Value | None) -> tuple[Turns, bool]:
-        """Return how often the body runs, as far as that is known before the walk over it.
-
-        And whether it follows from elements of the inputs that the call gives.
-        """
-        condition, most = self.condition, _read_limit(limit)
-        follows_inputs = any(value is not None and value.from_inputs for value in (limit, condition))
-        if condition is None:  # the condition that the body makes is ignored then
-            return Turns(most or 0, most), follows_inputs
-        if most == 0 or (condition.array is not None and not condition.is_true):
-            return Turns(0, 0), follows_inputs
-        if condition.array is None:
-            return Turns(0, most), follows_inputs
-        values = self.walk.add_initializers(self.graph, self.visit.values)
-        counted = count_turns(self.graph, most, self.begins, values, self.walk.declared.opsets)
-        if counted is None:
-            return Turns(0, most), follows_inputs
-        return Turns(counted.number, counted.number), follows_inputs or counted.follows_inputs
+    def find_turns(self, limit: Value | None) -> Turns:
+        """Return how often the body runs, as far as that is known before the walk over it."""
+        most = _read_limit(limit)
+        if self.condition is None:  # the condition that the body makes is ignored then
+            return Turns(most or 0, most)
+        is_over = most == 0 or (self.condition.array is not None and not self.condition.is_true)
+        return Turns(0, 0 if is_over else most)
 
     def walk_any_turn(self, turns: Turns) -> _AnyTurn:
         """Walk the body with the facts that hold in every turn.

@@ -13,6 +13,7 @@ from onnx import GraphProto, TensorProto, helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
 from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.trace.bounds import Bounds
 
 #: Two rows of three: 24 bytes.
@@ -164,6 +165,21 @@ def test_a_loop_that_hands_its_condition_on_runs_to_its_limit(begins: str) -> No
     node, weights = loop(helper.make_node("Identity", ["go"], ["on"]), 7, begins)
     trace = trace_nodes(node, weights={**weights, "yes": np.asarray(True)})
     assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
+
+
+def test_a_condition_that_a_loop_does_not_ask_for_is_ignored() -> None:
+    """Without a condition among its inputs, a loop runs up to its limit, whatever its body says."""
+    node, weights = loop(helper.make_node("Less", ["turn", "two"], ["on"]), 7)
+    trace = trace_nodes(node, weights={**weights, "two": np.asarray(2)})
+    assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
+
+
+@pytest.mark.parametrize("turns", [0, 5])
+def test_a_limit_that_is_an_input_counts_by_its_value(turns: int) -> None:
+    node, _ = loop(helper.make_node("Identity", ["go"], ["on"]), turns)
+    given = {"x": X, "trips": np.asarray(turns)}
+    trace = BACKEND.trace(make_model([node], given, {"w": W}), ModelInputs(**given))
+    assert (trace.bounds("macs"), trace.notes) == (Bounds(turns * ONE, turns * ONE), (FOLLOWED,))
 
 
 def test_a_loop_whose_first_condition_is_not_known_may_not_run() -> None:
