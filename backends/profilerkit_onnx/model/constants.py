@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from profilerkit import InputError
 from profilerkit.costs import Shape
 
 from .nodes import MOST_NODES, list_inner_graphs
@@ -37,7 +38,7 @@ class Constant:
 
     Attributes:
         name: Its name.
-        values: The tensor with its elements; for a sparse tensor, the elements that are not zero.
+        values: The tensor with its elements.
         shape: Its sizes.
         dtype: The name of its dtype.
         bytes: The bytes that it takes in the file.
@@ -57,7 +58,7 @@ class Constant:
 def list_constants(model: ModelProto, paths: Sequence[str]) -> list[Constant]:
     """Return the tensors that stand in a model, with their uses: in its graph, the graphs inside it, its functions.
 
-    ``paths`` has the layer of each node of its graph.
+    ``paths`` has the layer of each node of its graph. Raises `InputError` for a sparse tensor: hardly a file has one.
     """
     search = _Search(model)
     search.enter_graph(model.graph, ChainMap(), paths)
@@ -106,7 +107,7 @@ class _Search:
         for tensor in graph.initializer:
             names[tensor.name] = self._add(location, tensor.name, tensor)
         for sparse in graph.sparse_initializer:
-            names[sparse.values.name] = self._add(location, sparse.values.name, sparse)
+            raise _refuse_sparse(sparse.values.name)
         self._go_over(graph.node, names, paths, location)
         return [names.get(value.name, ()) for value in graph.output]
 
@@ -158,22 +159,16 @@ class _Search:
         self._depth -= 1
         return [inner.get(name, ()) for name in function.output]
 
-    def _add(
-        self, location: Hashable, name: str, values: TensorProto | SparseTensorProto, is_node: bool = False
-    ) -> tuple[Constant]:
+    def _add(self, location: Hashable, name: str, values: TensorProto, is_node: bool = False) -> tuple[Constant]:
         """Return the constant at a location, and note it when it is first seen: a function may be called again.
 
         Tensors whose elements are the same bytes of another file are one constant, as tied weights are.
         """
-        in_file = [(entry.key, entry.value) for entry in getattr(values, "external_data", ())]
+        in_file = [(entry.key, entry.value) for entry in values.external_data]
         key = (values.data_type, *values.dims, *sorted(in_file)) if in_file else (location, name)
         if key not in self.constants:
-            tensor, size = values, 0
-            if isinstance(values, SparseTensorProto):
-                tensor, size = values.values, count_bytes(values.indices.dims, values.indices.data_type)
-            size += count_bytes(tensor.dims, tensor.data_type)
-            dtype = dtype_name(tensor.data_type)
-            self.constants[key] = Constant(name, tensor, Shape(values.dims), dtype, size, is_node)
+            size, dtype = count_bytes(values.dims, values.data_type), dtype_name(values.data_type)
+            self.constants[key] = Constant(name, values, Shape(values.dims), dtype, size, is_node)
         return (self.constants[key],)
 
 
@@ -209,15 +204,18 @@ def _find_moved(node: NodeProto, names: _Names) -> tuple[Constant, ...]:
     return tuple(dict.fromkeys(constant for name in inputs for constant in names[name]))
 
 
-def read_constant(node: NodeProto) -> TensorProto | SparseTensorProto | None:
+def read_constant(node: NodeProto) -> TensorProto | None:
     """Return the tensor of a ``Constant`` node; None for a node with other values or none."""
     for attribute in node.attribute:
         tensor: TensorProto = attribute.t
-        sparse: SparseTensorProto = attribute.sparse_tensor
         if attribute.HasField("t"):
             return tensor
         if attribute.HasField("sparse_tensor"):
-            return sparse
+            raise _refuse_sparse(node.output[0])
         if attribute.name == "value_floats":
             return helper.make_tensor("", TensorProto.FLOAT, [len(attribute.floats)], attribute.floats)
     return None
+
+
+def _refuse_sparse(name: str) -> InputError:
+    return InputError(f"the tensor {name!r} of the model is sparse, which is not read; write it with all of its zeros")

@@ -18,8 +18,6 @@ __all__ = ["count_samples", "list_declared", "name_sizes"]
 def list_declared(model: ModelProto) -> list[Declared]:
     """Return the required inputs of a call: the inputs of the graph without an initializer as a default value."""
     with_default = {tensor.name for tensor in model.graph.initializer}
-    for sparse in model.graph.sparse_initializer:
-        with_default.add(sparse.values.name)
     declared = []
     for value in model.graph.input:
         if value.name not in with_default:

@@ -8,7 +8,6 @@ such as by the turn of a loop, counts in full.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -175,7 +174,6 @@ class _WeightCounter:
 
     def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
         self.errors: list[Exception] = []
-        self._read = read
         self._stored = StoredElements(read, origins)
         #: By the number of the weight, the number of its zero points, and the axis of the zero points.
         self._elements: dict[tuple[int, int | None, int], _Elements] = {}
@@ -196,9 +194,6 @@ class _WeightCounter:
         return self._elements[key]
 
     def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> _Elements:
-        sparse = self._stored.read_sparse(weight)
-        if zero_point is None and sparse is not None:  # not written out, as it may be large
-            return _Elements(count_nonzero(self._read(sparse.values)), math.prod(sparse.dims))
         array = self._stored.compute(weight)
         if zero_point is None:
             return _Elements(count_nonzero(array), array.size)

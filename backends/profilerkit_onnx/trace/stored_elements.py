@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, SparseTensorProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from profilerkit import NotOfferedError
 
@@ -23,8 +22,6 @@ __all__ = ["Read", "StoredElements"]
 Read = Callable[[TensorProto], Any]
 #: Operators whose results hold nothing of the elements that they get.
 _FROM_SIZES = ("ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
-#: The most elements of a sparse tensor that is written out to compute with it.
-_MOST_WRITTEN_OUT = 1 << 28
 
 
 class StoredElements:
@@ -49,7 +46,7 @@ class StoredElements:
                 continue
             seen.add(number)
             operator = name_operator(origin.node) if isinstance(origin, MadeConstant) else ""
-            if isinstance(origin, (TensorProto, SparseTensorProto)) or operator == "Constant":
+            if isinstance(origin, TensorProto) or operator == "Constant":
                 return True
             if operator not in _FROM_SIZES:
                 waiting += _list_sources(origin)
@@ -61,11 +58,6 @@ class StoredElements:
         for source in self._list_needed(value):
             arrays[source.number] = self._make(source, arrays)
         return arrays[value.number]
-
-    def read_sparse(self, value: Value) -> SparseTensorProto | None:
-        """Return the sparse tensor of the file that a value is; None for any other value."""
-        origin = self._origins.get(value.number)
-        return origin if isinstance(origin, SparseTensorProto) else None
 
     def _list_needed(self, value: Value) -> list[Value]:
         """Return the values that a value is computed from, and last the value itself, each after its own sources.
@@ -92,29 +84,11 @@ class StoredElements:
         if isinstance(origin, MadeConstant) and name_operator(origin.node) == "Constant":
             tensor_of_node = read_constant(origin.node)
             origin = origin if tensor_of_node is None else tensor_of_node
-        match origin:
-            case TensorProto() as tensor:
-                return np.asarray(self._read(tensor))
-            case SparseTensorProto() as sparse:
-                return self._write_out(sparse)
-            case MadeConstant() as made:
-                return _compute_output(made, arrays)
+        if isinstance(origin, TensorProto):
+            return np.asarray(self._read(origin))
+        if origin is not None:
+            return _compute_output(origin, arrays)
         raise NotOfferedError("where the elements of a weight come from is not known")
-
-    def _write_out(self, sparse: SparseTensorProto) -> Array:
-        """Return a sparse tensor with all of its elements; raise `NotOfferedError` if it is too large."""
-        if math.prod(sparse.dims) > _MOST_WRITTEN_OUT:
-            raise NotOfferedError(
-                f"the sparse tensor {sparse.values.name!r} has {math.prod(sparse.dims):,} elements, too many to be "
-                "written out; how many of the weights that are made of it are zero is not known"
-            )
-        values, places = np.asarray(self._read(sparse.values)), np.asarray(self._read(sparse.indices))
-        dense = np.zeros(tuple(sparse.dims), values.dtype)
-        if places.ndim == 1:  # positions among all elements
-            dense.reshape(-1)[places] = values
-        else:  # a row of indices for each value
-            dense[tuple(places.T)] = values
-        return dense
 
 
 def _list_sources(origin: Origin | None) -> list[Value]:

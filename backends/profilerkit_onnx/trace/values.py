@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from onnx import NodeProto, SparseTensorProto, TensorProto, TypeProto
+from onnx import NodeProto, TensorProto, TypeProto
 
 from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.costs import Shape
@@ -110,7 +110,7 @@ class MadeConstant(NamedTuple):
 
 
 #: The origin of the elements of a constant: the file, or other constants.
-Origin: TypeAlias = TensorProto | SparseTensorProto | MadeConstant
+Origin: TypeAlias = TensorProto | MadeConstant
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]
 

@@ -125,10 +125,6 @@ class Walk:
             kind, array = tensor_type(tensor.data_type, tensor.dims), read_array(tensor)
             inner[tensor.name] = Value(next(self.numbers), kind, constant=True, array=array)
             self.origins[inner[tensor.name].number] = tensor
-        for sparse in graph.sparse_initializer:
-            name, kind = sparse.values.name, tensor_type(sparse.values.data_type, sparse.dims)
-            inner[name] = Value(next(self.numbers), kind, constant=True)
-            self.origins[inner[name].number] = sparse
         return inner
 
     def walk_model(self, nodes: Sequence[NodeProto], values: Values) -> None:

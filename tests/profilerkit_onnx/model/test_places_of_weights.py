@@ -89,20 +89,25 @@ def test_functions_that_call_themselves_end() -> None:
     [
         ({"value": numpy_helper.from_array(np.ones(4, F))}, 4 * 4),
         ({"value_floats": [1.0] * 4}, 4 * 4),
-        (  # two elements of four bytes at two places of eight
-            {
-                "sparse_value": helper.make_sparse_tensor(
-                    numpy_helper.from_array(np.ones(2, F)), numpy_helper.from_array(np.asarray([0, 3])), [4]
-                )
-            },
-            2 * 4 + 2 * 8,
-        ),
     ],
-    ids=["tensor", "floats", "sparse"],
+    ids=["tensor", "floats"],
 )
 def test_a_constant_node_of_each_kind_may_be_a_bias(value: dict[str, Any], stored: int) -> None:
     nodes = [helper.make_node("Constant", [], ["b"], **value), helper.make_node("Gemm", ["x", "w", "b"], ["y"])]
     assert count(make_model(nodes, {"x": X}, {"w": W}), x=X) == (12 + 4, 12 * 4 + stored)
+
+
+@pytest.mark.parametrize("is_node", [False, True])
+def test_a_sparse_tensor_is_refused(is_node: bool) -> None:
+    values, places = numpy_helper.from_array(np.ones(2, F), "w"), numpy_helper.from_array(np.asarray([0, 3]))
+    sparse = helper.make_sparse_tensor(values, places, [3, 4])
+    nodes = [helper.make_node("Constant", [], ["w"], sparse_value=sparse)] if is_node else []
+    model = make_model([*nodes, helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": X})
+    if not is_node:
+        model.graph.sparse_initializer.append(sparse)
+    report = profile(model, ModelInputs(x=X), metrics=["total_params", "macs"])
+    for key in ("total_params", "macs"):
+        assert "the tensor 'w' of the model is sparse, which is not read" in str(report.status(key))
 
 
 @pytest.mark.parametrize(

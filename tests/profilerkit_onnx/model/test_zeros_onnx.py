@@ -1,4 +1,4 @@
-"""Zeros among the weights: of files, of weights beside them, in sparse tensors, in few bits."""
+"""Zeros among the weights: of files, of weights beside them, in few bits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import ModelProto, SparseTensorProto, helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 from onnx_graphs import BACKEND, F, make_model
 
 from profilerkit import InputError, WithoutValuesError, profile
@@ -43,14 +43,8 @@ def test_zeros_of_a_file_and_of_weights_beside_it(tmp_path: Path) -> None:
         BACKEND.zero_weights(opened)
 
 
-def test_zeros_of_half_precision_and_of_a_sparse_tensor() -> None:
+def test_zeros_of_half_precision() -> None:
     assert BACKEND.zero_weights(product(half_zero().astype(ml_dtypes.bfloat16))) == (30_001, 60_000)
-    model = product(half_zero())
-    del model.graph.initializer[:]
-    values = numpy_helper.from_array(np.array([1, 0, 2], F), "w")
-    indices = numpy_helper.from_array(np.array([3, 4, 5]), "places")
-    model.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[200, 300]))
-    assert BACKEND.zero_weights(model) == (59_998, 60_000)
 
 
 def test_buffers_and_integers_are_no_weights_of_this() -> None:

@@ -1,4 +1,4 @@
-"""The work on nonzero weights alone, by hand: of stored, external, sparse and quantized weights, and in branches."""
+"""The work on nonzero weights alone, by hand: of stored, external and quantized weights, and in branches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 import onnx
-from onnx import SparseTensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, WithoutValuesError, profile
@@ -158,23 +158,6 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
         {},
         2 * 3000,
     ),
-    # 2 rows meet the 3 weights that are stored
-    "a node with a sparse tensor": (
-        [
-            node(
-                "Constant",
-                "",
-                outputs="w",
-                sparse_value=helper.make_sparse_tensor(
-                    numpy_helper.from_array(np.ones(3, F)), numpy_helper.from_array(np.array([5, 8, 7999])), [4, 2000]
-                ),
-            ),
-            node("MatMul", "x w"),
-        ],
-        ROWS,
-        {},
-        2 * 3,
-    ),
     "packed weights are not looked at": (
         node("MatMulNBits", "x w s", MS, K=32, N=3, bits=4, block_size=32),
         {"x": np.ones((2, 32), F)},
@@ -252,18 +235,6 @@ def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(b"changed")
     with pytest.raises(InputError, match="has changed or is gone since the model was opened"):
         BACKEND.trace_nonzero(proto, ModelInputs(np.ones((2, 200), F)))
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
-    """Three elements are stored, and one of them is zero."""
-    nodes = [node("Transpose", "w", outputs="h"), node("MatMul", "x h")] if turned else [node("MatMul", "x w")]
-    model = make_model(nodes, ROWS)
-    values = numpy_helper.from_array(np.array([1, 0, 2], F), "w")
-    indices = numpy_helper.from_array(np.array([[0, 1], [1, 2], [2, 0]]), "places")
-    dims = [3, 4] if turned else [4, 3]
-    model.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=dims))
-    assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 2 * 2
 
 
 #: Three matrices of 4 x 3, without zeros in the second alone.
