@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
+from profilerkit.backend_kit.operator_costs import PerElements
 from profilerkit.costs import activation, elementwise
 
 from .registry import OPERATORS, Cost, NodeCall, UnknownCostError, register_op_cost
 
 __all__ = ["add_activation"]
 
-#: The activations that onnxruntime fuses with the node before them, and their names in `profilerkit.costs.activation`.
-_FUSED = {
-    "Celu": "elu",
-    "Clip": "relu6",
-    "Elu": "elu",
-    "Gelu": "gelu",
-    "HardSigmoid": "hard_sigmoid",
-    "HardSwish": "hard_swish",
-    "LeakyRelu": "leaky_relu",
-    "ParametricSoftplus": "parametric_softplus",
-    "Relu": "relu",
-    "ScaledTanh": "tanh_with_scales",
-    "Selu": "elu",
-    "Sigmoid": "sigmoid",
-    "Softplus": "softplus",
-    "Softsign": "softsign",
-    "Tanh": "tanh",
-    "ThresholdedRelu": "relu",
+#: Activations, by the names of their operators.
+_ACTIVATIONS: dict[str, PerElements] = {
+    **dict.fromkeys(("Celu", "Elu", "Selu"), activation.elu),
+    **dict.fromkeys(("LeakyRelu", "PRelu"), activation.leaky_relu),
+    **dict.fromkeys(("Relu", "ThresholdedRelu"), activation.relu),
+    "HardSigmoid": activation.hard_sigmoid,
+    "HardSwish": activation.hard_swish,
+    "Mish": activation.mish,
+    "Sigmoid": activation.sigmoid,
+    "Softplus": activation.softplus,
+    "Softsign": activation.softsign,
+    "Tanh": activation.tanh,
 }
-
-OPERATORS.register_elementwise(activation.relu, "Relu", "ThresholdedRelu")
-OPERATORS.register_elementwise(activation.sigmoid, "Sigmoid")
-OPERATORS.register_elementwise(activation.tanh, "Tanh")
-OPERATORS.register_elementwise(activation.leaky_relu, "LeakyRelu", "PRelu")
-OPERATORS.register_elementwise(activation.elu, "Elu", "Selu", "Celu")
-OPERATORS.register_elementwise(activation.softplus, "Softplus")
-OPERATORS.register_elementwise(activation.softsign, "Softsign")
-OPERATORS.register_elementwise(activation.mish, "Mish")
-OPERATORS.register_elementwise(activation.hard_sigmoid, "HardSigmoid")
-OPERATORS.register_elementwise(activation.hard_swish, "HardSwish")
+for _name, _formula in _ACTIVATIONS.items():
+    OPERATORS.register_elementwise(_formula, _name)
+#: The activations that onnxruntime fuses with the node before them, by its names.
+_FUSED: dict[str, PerElements] = {
+    **_ACTIVATIONS,
+    "Clip": activation.clamp,
+    "Gelu": activation.gelu,
+    "ParametricSoftplus": activation.parametric_softplus,
+    "ScaledTanh": activation.tanh_with_scales,
+}
+OPERATORS.register_elementwise(activation.gelu, "com.microsoft::Gelu")
 OPERATORS.register_elementwise(activation.softmax, "Softmax")
 OPERATORS.register_elementwise(lambda elements: activation.softmax(elements, log=True), "LogSoftmax")
-OPERATORS.register_elementwise(activation.gelu, "com.microsoft::Gelu")
 OPERATORS.register_free("Hardmax")  # it marks where the largest element is
 
 
@@ -71,29 +65,12 @@ def bias_softmax(call: NodeCall) -> Cost:
     return activation.softmax(elements).plus(elementwise.add_summands(2, elements))
 
 
-@register_op_cost("com.microsoft::BiasAdd")
-def bias_add(call: NodeCall) -> Cost:
-    """``x + bias + skip``."""
-    return elementwise.add_summands(3, call.outputs[0].numel)
-
-
-@register_op_cost("com.microsoft::QuickGelu")
-def quick_gelu(call: NodeCall) -> Cost:
-    """``x * sigmoid(alpha * x)``; alpha is 1.702 unless the node says otherwise."""
-    return _count_silu(call, 1.702)
-
-
-@register_op_cost("Swish")
+@OPERATORS.register_all("Swish", "com.microsoft::QuickGelu")
 def swish(call: NodeCall) -> Cost:
-    """``x * sigmoid(alpha * x)``."""
-    return _count_silu(call, 1.0)
-
-
-def _count_silu(call: NodeCall, alpha: float) -> Cost:
-    """Return the cost of ``x * sigmoid(alpha * x)`` by the default of alpha; the product with an alpha of 1 is none."""
+    """``x * sigmoid(alpha * x)``; the product with an alpha of 1, the default of ``Swish``, is none."""
     elements = call.outputs[0].numel
-    scaled = call.attribute("alpha", alpha) != 1.0
-    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements if scaled else 0))
+    alpha = call.attribute("alpha", 1.0 if call.type == "Swish" else 1.702)
+    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements * (alpha != 1)))
 
 
 @register_op_cost("Clip")
@@ -126,6 +103,6 @@ def add_activation(cost: Cost, call: NodeCall) -> Cost:
     name = call.attribute("activation")
     if not name:
         return cost
-    if _FUSED.get(name) not in activation.NAMED:
+    if name not in _FUSED:
         raise UnknownCostError
-    return activation.add_activation(cost, call.outputs[0].numel, _FUSED[name])
+    return cost.plus(_FUSED[name](call.outputs[0].numel))

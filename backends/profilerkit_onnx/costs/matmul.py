@@ -1,9 +1,9 @@
-"""Matrix products: which operator goes to which formula."""
+"""Matrix products, and a determinant: which operator goes to which formula."""
 
 from __future__ import annotations
 
 from profilerkit.backend_kit.operator_calls import read_sizes
-from profilerkit.costs import matmul
+from profilerkit.costs import linear_algebra, matmul
 
 from .activation import add_activation
 from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
@@ -90,3 +90,10 @@ def einsum(call: NodeCall) -> Cost:
         return matmul.contraction(sized, read_sizes(result, call.outputs[0]))
     once = {label for term in sized for label in term if label.startswith("...") or operands.count(label) == 1}
     return matmul.contraction(sized, once)
+
+
+@register_op_cost("Det")
+def determinant(call: NodeCall) -> Cost:
+    """The decomposition into triangles of each matrix of a batch."""
+    x = call.inputs[0]
+    return linear_algebra.lu(Shape(x[:-2]).numel, x[-2], x[-1])

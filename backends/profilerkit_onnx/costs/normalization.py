@@ -49,9 +49,7 @@ def normalize_alone(call: NodeCall) -> Cost:
     return normalization.normalize(call.inputs[0].numel, scale=False, shift=False)
 
 
-@OPERATORS.register_all(
-    "RMSNormalization", "SimplifiedLayerNormalization", "com.microsoft::SimplifiedLayerNormalization"
-)
+@OPERATORS.register_all("RMSNormalization", "SimplifiedLayerNormalization")
 def rms_norm(call: NodeCall) -> Cost:
     """By the root of the mean square over the dimensions from ``axis`` on."""
     x = call.inputs[0]

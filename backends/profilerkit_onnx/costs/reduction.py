@@ -1,9 +1,9 @@
-"""Reductions: an operation for each input element. Scattering: an operation for each update that does not replace."""
+"""Reductions and losses; scattering: an operation for each update that does not replace."""
 
 from __future__ import annotations
 
 from profilerkit.backend_kit.operator_costs import PerElements
-from profilerkit.costs import elementwise, reduction
+from profilerkit.costs import activation, elementwise, loss, reduction
 
 from .registry import OPERATORS, Cost, NodeCall, register_op_cost
 
@@ -39,7 +39,6 @@ def reduce(call: NodeCall) -> Cost:
 
 OPERATORS.register_reduction(reduction.total, "CumSum")
 OPERATORS.register_reduction(reduction.multiply, "CumProd")
-OPERATORS.register_free("Scatter")
 
 
 @OPERATORS.register_all("ScatterElements", "ScatterND")
@@ -53,3 +52,16 @@ def scatter(call: NodeCall) -> Cost:
 def columns_to_image(call: NodeCall) -> Cost:
     """Overlapping elements add up: an addition for each input element."""
     return reduction.scatter(call.inputs[0].numel)
+
+
+@register_op_cost("NegativeLogLikelihoodLoss")
+def negative_log_likelihood(call: NodeCall) -> Cost:
+    """One addition for each target."""
+    return loss.negative_log_likelihood(call.inputs[1].numel)
+
+
+@register_op_cost("SoftmaxCrossEntropyLoss")
+def softmax_cross_entropy(call: NodeCall) -> Cost:
+    """The logarithm of the softmax, and one addition for each target."""
+    likelihood = loss.negative_log_likelihood(call.inputs[1].numel)
+    return activation.softmax(call.inputs[0].numel, log=True).plus(likelihood)

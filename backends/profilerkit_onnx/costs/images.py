@@ -1,15 +1,51 @@
-"""Resampling: each output element is interpolated from the input elements around a point."""
+"""Operators on images: windows, resampled elements, regions, and which boxes stay."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from profilerkit.costs import pooling
+from profilerkit.costs import detection, pooling, reduction
 
-from .registry import OPERATORS, Cost, NodeCall, UnknownCostError, register_op_cost
+from .registry import OPERATORS, Cost, NodeCall, Shape, UnknownCostError, register_op_cost
 
+# Windows --------------------------------------------------------------------------------------------------------------
+#: The domain of operators of ONNX Runtime on channels in blocks, which a CPU reads at once.
+_BLOCKED = "com.microsoft.nchwc::"
+
+
+@OPERATORS.register_all(
+    "MaxPool", "AveragePool", _BLOCKED + "MaxPool", _BLOCKED + "AveragePool", "com.microsoft::NhwcMaxPool"
+)
+def pool(call: NodeCall) -> Cost:
+    """One comparison or addition for each element of the window."""
+    window = math.prod(call.attribute("kernel_shape"))
+    return pooling.pool(call.outputs[0].numel, window, average=call.type.endswith("AveragePool"))
+
+
+@OPERATORS.register_all(
+    "GlobalAveragePool", "GlobalMaxPool", _BLOCKED + "GlobalAveragePool", _BLOCKED + "GlobalMaxPool"
+)
+def global_pool(call: NodeCall) -> Cost:
+    """The window is the whole image."""
+    return pooling.pool(call.inputs[0].numel, 1, average=call.type.endswith("GlobalAveragePool"))
+
+
+@register_op_cost("LpPool")
+def power_pool(call: NodeCall) -> Cost:
+    """A power and an addition for each element of the window."""
+    return reduction.norm(call.outputs[0].numel * math.prod(call.attribute("kernel_shape")))
+
+
+@register_op_cost("GlobalLpPool")
+def global_power_pool(call: NodeCall) -> Cost:
+    """A power and an addition for each element."""
+    return reduction.norm(call.inputs[0].numel)
+
+
+# Resampled elements: each is interpolated from the input elements around a point --------------------------------------
 #: How many neighbours an interpolation has in each dimension.
 _NEIGHBOURS = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
 
@@ -80,3 +116,20 @@ def grid_sample(call: NodeCall) -> Cost:
 def affine_grid(call: NodeCall) -> Cost:
     """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix."""
     return pooling.affine_grid(call.outputs[0].numel, call.inputs[0][-1])
+
+
+# Regions and boxes ----------------------------------------------------------------------------------------------------
+@register_op_cost("RoiAlign")
+def roi_align(call: NodeCall) -> Cost:
+    """``sampling_ratio ** 2`` points for each output element; adaptive ones depend on the boxes."""
+    ratio = call.attribute("sampling_ratio", 0)
+    if not ratio or call.attribute("mode", "avg") != "avg":
+        raise UnknownCostError
+    return detection.roi_align(call.outputs[0].numel, ratio**2)
+
+
+@register_op_cost("NonMaxSuppression")
+def non_maximum_suppression(call: NodeCall) -> Cost:
+    """The overlaps of the boxes of each image, once for each class."""
+    boxes, scores = call.inputs[0], call.inputs[1]
+    return detection.non_maximum_suppression(boxes[1]).times(Shape(scores[:2]).numel)
