@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,6 +17,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
+from profilerkit.render.values import share_text
 from profilerkit.results.result import one_line
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace
@@ -23,12 +25,14 @@ from profilerkit.trace.table import Table
 
 from .records import Recording
 from .rows import list_layers, list_unattributed
-from .writing import write_joined
+from .writing import draw_layers, draw_unattributed, format_seconds, format_share
 
 #: From which share of the median on the slowest pass is named.
 _SLOW = 1.5
 #: How many layers a note names.
 _NAMED = 5
+#: The width of notes in a text, in characters.
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,30 @@ class JoinedProfile:
 
     def to_text(self, depth: int | None = None, top: int | None = None) -> str:
         """Return the tables and notes as text; layers down to a depth, or the ``top`` layers by their own time."""
-        return write_joined(self, depth, top)
+        from profilerkit.render.console import grid_text
+
+        title = f"Layers of {self.name} ({self.profiler}, {self.phase})"
+        parts = [grid_text(draw_layers(title, self.layers, self.device is not None, depth, top))]
+        if self.unattributed:
+            parts.append(grid_text(draw_unattributed(self.unattributed)))
+        parts.append("\n".join(textwrap.fill(line, _WIDTH, break_on_hyphens=False) for line in self._list_lines()))
+        return "\n\n".join(parts)
+
+    def _list_lines(self) -> Iterator[str]:
+        """Yield the lines below the tables: the whole pass, the kernels without a layer, and notes on the numbers."""
+        recording = self.recording
+        whole, inside, between = map(format_seconds, (self.pass_seconds, self.seconds, recording.between))
+        passes = len(recording.passes)
+        yield f"One pass takes {whole} (mean of {passes}): {inside} in kernels, {between} between them."
+        where = recording.device or ("a device" if recording.on_device else "the host")
+        yield f"Kernels ran on {where}; layers are known by {recording.by}."
+        share = f"{share_text(self.unattributed_share)} of the kernels' time"
+        yield f"Without a layer: {format_seconds(self.unattributed_seconds)}, {share}."
+        if self.mfu is not None:
+            yield f"MFU of the whole pass: {format_share(self.mfu)}."
+        for path, remark in recording.remarks.items():
+            yield f"{path or '(model)'} {remark}."
+        yield from (f"{note[:1].upper()}{note[1:]}." for note in self.notes)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file: ``.json`` with every number in base units, or ``.txt``."""
