@@ -22,10 +22,11 @@ from .comparison import LanguageModelComparison
 from .engines import find_engine
 from .facts_source import FactsSource, open_facts_source
 from .layout import read_layout
+from .making import Request, make_report
 from .model_cache import CacheBytes
 from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
 from .queueing import RATE
-from .report import LanguageModelReport, Request, make_report
+from .report import LanguageModelReport
 from .speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .step_cost import StepCost
 

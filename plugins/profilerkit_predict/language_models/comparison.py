@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, NamedTuple
-
-from profilerkit.process.encoding import printable
 
 from .fitting import Fit
 from .notes import general_notes, report_notes
-from .report import LanguageModelReport, save
+from .report import LanguageModelReport, Result
 from .report_tables import list_serving_columns
 from .serving import Serving
 from .text_table import Column, TextTable, draw_table, join_columns, show_bytes, wrap_lines
 
 
 @dataclass(frozen=True)
-class LanguageModelComparison:
+class LanguageModelComparison(Result):
     """Reports of several models, on several devices, or in several formats, in the order of the request."""
 
     reports: tuple[LanguageModelReport, ...]
@@ -34,30 +31,17 @@ class LanguageModelComparison:
             for note, titles in titles_by_note.items()
         )
         notes = wrap_lines(f"- {note}" for note in (*general_notes(self.reports), *of_reports))
-        return f"{draw_table(_compare_in_table(self.reports))}\n\n{notes}"
+        return f"{draw_table(self.compare())}\n\n{notes}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as values that JSON can hold, in base units."""
         return {"kind": "language models", "reports": [report.to_dict() for report in self.reports]}
 
-    def to_html(self) -> str:
-        """Return the comparison and all reports as one page of HTML that needs nothing else, with both figures."""
-        from .page import render_page
+    def compare(self) -> TextTable:
+        """Return one row for each report and batch size."""
+        return _compare_in_table(self.reports)
 
-        return render_page(self.reports, _compare_in_table(self.reports))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to a file: a page if its name ends in ``.html``, text if in ``.txt``, otherwise JSON."""
-        save(self, path)
-
-    def plot(self, kind: str = "cache_memory") -> Any:
-        """Return a figure of all reports; see `LanguageModelReport.plot`."""
-        from .figures import draw_language_models
-
-        return draw_language_models(self.reports, kind)
-
-    def __str__(self) -> str:
-        return printable(self.to_text())
+    def list_reports(self) -> tuple[LanguageModelReport, ...]:
+        return self.reports
 
 
 #: The columns that move behind the title if all rows have the same value, and their form there.

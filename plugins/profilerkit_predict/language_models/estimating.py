@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from profilerkit.trace.dtypes import element_bytes
 
 from ..checkpoints.formats import WeightFormat
+from ..prediction.calibration import Calibration
 from .formulas import count_expected_experts, count_macs, count_stored_bytes
 from .records import Law, ModelFacts
 from .step_shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from .steps import Step
-
-if TYPE_CHECKING:
-    from ..prediction.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.piping.quantity import Scale
@@ -20,17 +20,16 @@ from profilerkit_pages.figures.canvas import (
 )
 
 from .fitting import DeviceMemory
+from .report_data import ReportData
 from .report_tables import list_steps
 from .speculation import NOTHING_DRAFTED
-
-if TYPE_CHECKING:
-    from . import LanguageModelReport, Step
+from .steps import Step
 
 _POINTS = 33
 _LARGEST_BATCH = 512
 
 
-def draw_language_models(reports: Sequence[LanguageModelReport], kind: str) -> Any:
+def draw_language_models(reports: Sequence[ReportData], kind: str) -> Any:
     """Return a figure of reports of language models; raises `ArgumentError` for an unknown kind."""
     if kind not in LANGUAGE_MODEL_KINDS:
         raise ArgumentError(
@@ -40,7 +39,7 @@ def draw_language_models(reports: Sequence[LanguageModelReport], kind: str) -> A
     return LANGUAGE_MODEL_KINDS[kind](reports)
 
 
-def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
+def cache_memory(reports: Sequence[ReportData]) -> Any:
     """Return a figure of the fullest device's weights and cache against the context, for the largest batch of a report.
 
     The memory includes adapters and the drafter. A line across shows the memory of the device, less the reserve.
@@ -63,7 +62,7 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     return _finish(figure, axis, "memory against context", "Without activations.")
 
 
-def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
+def tokens_per_second(reports: Sequence[ReportData]) -> Any:
     """Return a figure of the tokens per second of decoding against the batch, below the roofs of each device.
 
     One roof is for the products alone, one for the bytes alone; both are upper bounds. Batches whose cache does not fit
@@ -89,9 +88,7 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     return _finish(figure, axis, "tokens per second against batch", bound)
 
 
-def _plot_speeds(
-    axis: Any, report: LanguageModelReport, sizes: Sequence[int], speeds: Sequence[float], colour: str
-) -> None:
+def _plot_speeds(axis: Any, report: ReportData, sizes: Sequence[int], speeds: Sequence[float], colour: str) -> None:
     """Draw the speeds of a report by the size of the batch: a line while the cache fits, then dots."""
     largest = report.fits[0].largest_batch if report.fits else None
     inside = len(sizes) if largest is None else sum(size <= largest for size in sizes)
@@ -100,7 +97,7 @@ def _plot_speeds(
     axis.plot(sizes[last_inside:], speeds[last_inside:], ":", color=colour)
 
 
-def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
+def step_terms(reports: Sequence[ReportData]) -> Any:
     """Return a figure of the seconds of a prefill and of the last step: a bar for each resource, stacked of its terms.
 
     The steps are from the first report and its largest batch. The longest bar of a step binds it. Raises `ValueError`
@@ -139,14 +136,14 @@ def _stack_terms(axis: Any, step: Step, colours: Mapping[str, str]) -> None:
 
 
 #: The figures of language models by their names.
-LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] = {
+LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[ReportData]], Any]] = {
     "cache_memory": cache_memory,
     "step_terms": step_terms,
     "tokens_per_second": tokens_per_second,
 }
 
 
-def _list_memory(report: LanguageModelReport, longest: int) -> dict[int, int]:
+def _list_memory(report: ReportData, longest: int) -> dict[int, int]:
     """Return the bytes that a device keeps of a report between steps, by tokens of context up to the longest."""
     most = min(report.facts.sizes.longest_context or longest, longest)
     batch, memory = report.serving[-1].batch, DeviceMemory(report.cost, 1, 0.0, report.speculation or NOTHING_DRAFTED)
@@ -156,7 +153,7 @@ def _list_memory(report: LanguageModelReport, longest: int) -> dict[int, int]:
     }
 
 
-def _list_capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
+def _list_capacities(reports: Sequence[ReportData]) -> dict[str, float]:
     """Return the memory of one device of each report, less the reserve, by the name of the device."""
     memories = {
         f"1 x {report.device.name}": report.fits[0].memory for report in reports if report.device and report.fits
@@ -176,7 +173,7 @@ class _Rates(NamedTuple):
     bytes: float
 
 
-def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
+def _compute_rates(report: ReportData, batch: int) -> _Rates:
     """Return the rates of a step in the middle of the generation."""
     cached = report.prompt + report.new // 2
     speculation = report.speculation or NOTHING_DRAFTED
@@ -193,7 +190,7 @@ def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
     return _Rates(*(tokens / total for total in totals))
 
 
-def _make_error(kind: str, report: LanguageModelReport) -> ValueError:
+def _make_error(kind: str, report: ReportData) -> ValueError:
     return ValueError(f"{kind} of {report.title}: give a device with a peak for the dtype and a bandwidth")
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from profilerkit.count_text import format_count
+from profilerkit.devices import DeviceInfo
 
 from ..checkpoints.formats import list_product_dtypes
+from .report_data import ReportData
+from .speculation import Speculation
 from .text_table import show_count
-
-if TYPE_CHECKING:
-    from profilerkit.devices import DeviceInfo
-
-    from .report import LanguageModelReport
-    from .speculation import Speculation
 
 #: The assumptions of every predicted time, in words.
 ASSUMPTIONS = (
@@ -85,7 +81,7 @@ _NAMES_OF_POOLS = "Gemma 4, gpt-oss, Llama 4, MiMo-V2 or Step-3.5"
 _UNSENT = "what devices send each other is not in the times: {why}"
 
 
-def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
+def general_notes(reports: Sequence[ReportData]) -> Iterable[str]:
     """Yield the notes that hold for all of several reports, or for reports with experts or several devices."""
     yield from ASSUMPTIONS
     if any(report.facts.has_experts for report in reports):
@@ -94,7 +90,7 @@ def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
         yield _SHARED
 
 
-def report_notes(report: LanguageModelReport) -> Iterable[str]:
+def report_notes(report: ReportData) -> Iterable[str]:
     """Yield further notes on the numbers of one report."""
     yield from report.facts.notes
     if not report.cost.inputs:
@@ -109,7 +105,7 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
         yield f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {repetitions} of {length}"
 
 
-def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Iterable[str]:
+def _list_device_notes(report: ReportData, device: DeviceInfo) -> Iterable[str]:
     """Yield whether times are bounds or estimates, which batches do not fit, and which peaks are not known."""
     yield report.reason_without_estimates or _ESTIMATED
     if report.facts.dtype == "float32":
@@ -128,7 +124,7 @@ def _list_device_notes(report: LanguageModelReport, device: DeviceInfo) -> Itera
         yield _NO_PEAK.format(device=device.name, dtypes=", ".join(missing))
 
 
-def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
+def _list_option_notes(report: ReportData) -> Iterable[str]:
     """Yield notes on the requested options beside prompts and new tokens."""
     if report.cost.shared_prefix:
         yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
@@ -146,7 +142,7 @@ def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
         yield _ARRIVALS if report.serving[-1].arrivals is not None else _NO_ARRIVALS.format(rate=report.rate)
 
 
-def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
+def _list_engine_notes(report: ReportData) -> Iterable[str]:
     """Yield the rules of the named engine that the numbers follow, and their sources."""
     rule, pool = report.cost.engine, report.cost.engine.window_pool
     if rule.name is None:
@@ -167,7 +163,7 @@ def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
         yield f"{rule.name} keeps all tokens in layers with a window, of a model that is not {_NAMES_OF_POOLS}"
 
 
-def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
+def _list_missing_links(report: ReportData) -> Iterable[str]:
     """Yield the reason if the times lack the communication between several devices."""
     if report.cost.devices == 1:
         return

@@ -6,16 +6,14 @@ import base64
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit_pages import page_parts
 
 from .notes import general_notes, report_notes
+from .report_data import ReportData
 from .report_tables import list_tables
 from .text_table import TextTable
-
-if TYPE_CHECKING:
-    from .report import LanguageModelReport
 
 #: The package whose folder ``page`` has the template and the style.
 _PACKAGE = "profilerkit_predict"
@@ -35,7 +33,7 @@ class _Section:
     notes: Sequence[str] = ()
 
 
-def render_page(reports: Sequence[LanguageModelReport], comparison: TextTable | None = None) -> str:
+def render_page(reports: Sequence[ReportData], comparison: TextTable | None = None) -> str:
     """Return a page of one report, or of several with the table that compares them first.
 
     The figures need matplotlib; without it, or for a report without a device, the page says why one is missing.
@@ -72,7 +70,7 @@ def _list_jumps(sections: Sequence[_Section]) -> Iterator[tuple[str, str]]:
     yield "figures", "Figures"
 
 
-def _draw_figures(reports: Sequence[LanguageModelReport]) -> tuple[list[tuple[str, str]], list[str]]:
+def _draw_figures(reports: Sequence[ReportData]) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the captions of figures with their pictures as addresses, and why others are missing."""
     from .figures import draw_language_models
 

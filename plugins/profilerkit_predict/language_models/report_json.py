@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .fitting import Fit
 from .notes import general_notes, report_notes
+from .records import GeneratedTokens
+from .report_data import ReportData
 from .report_tables import is_traced_pass
-
-if TYPE_CHECKING:
-    from .fitting import Fit
-    from .records import GeneratedTokens
-    from .report import LanguageModelReport
-    from .serving import Serving
-    from .speculation import Speculation
-    from .steps import Step
-
+from .serving import Serving
+from .speculation import Speculation
+from .steps import Step
 
 #: The properties that are written of the contents of a cache, of an encoder, and of a step besides its fields.
 _OF_CACHES = ("context", "batch", "logical_bytes", "allocated_bytes")
@@ -23,7 +20,7 @@ _OF_ENCODERS = ("kind", "size", "tokens", "macs")
 _OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seconds", "bound_by")
 
 
-def write_report(report: LanguageModelReport) -> dict[str, Any]:
+def write_report(report: ReportData) -> dict[str, Any]:
     """Return all of a report as values that JSON can hold, in base units: counts, bytes, seconds."""
     facts = report.facts
     return {
@@ -48,7 +45,7 @@ def write_report(report: LanguageModelReport) -> dict[str, Any]:
     }
 
 
-def _write_engine(report: LanguageModelReport) -> dict[str, Any]:
+def _write_engine(report: ReportData) -> dict[str, Any]:
     cost = report.cost
     return {
         "device": report.device and report.device.name,
@@ -99,7 +96,7 @@ def _write_speculation(speculation: Speculation) -> dict[str, Any]:
     return values | {"drafter": drafter}
 
 
-def _write_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> dict[str, Any]:
+def _write_measured(report: ReportData, tokens: GeneratedTokens) -> dict[str, Any]:
     """Return the measured times, and the prediction of the same code if it has the same batch and prompt."""
     first, later = tokens.time_to_first_token, tokens.time_per_output_token
     both = report.as_written() if is_traced_pass(report) else None

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from .model_cache import find_layer
-from .steps import Resource
+from profilerkit.devices import DeviceInfo
+from profilerkit.times.measurement import Measurement
+
+from ..prediction import Prediction
+from .adapters import Adapters
+from .estimating import Estimate
+from .fitting import Fit
+from .model_cache import CacheLayer, find_layer
+from .queueing import Arrivals
+from .records import GeneratedTokens
+from .report_data import ReportData
+from .serving import Serving
+from .steps import Resource, Step, StepTerm
 from .text_table import (
     PAIRS,
     Column,
@@ -19,21 +29,6 @@ from .text_table import (
     show_seconds,
 )
 
-if TYPE_CHECKING:
-    from profilerkit.devices import DeviceInfo
-    from profilerkit.times.measurement import Measurement
-
-    from ..prediction import Prediction
-    from .adapters import Adapters
-    from .estimating import Estimate
-    from .fitting import Fit
-    from .model_cache import CacheLayer
-    from .queueing import Arrivals
-    from .records import GeneratedTokens
-    from .report import LanguageModelReport
-    from .serving import Serving
-    from .steps import Step, StepTerm
-
 #: Shows a number of a report as a short text.
 _Show = Callable[[float | None], str]
 
@@ -41,7 +36,7 @@ _Show = Callable[[float | None], str]
 _USES = ("weights", "adapters", "drafter", "cache", "activations", "reserve")
 
 
-def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
+def list_tables(report: ReportData) -> Iterator[TextTable]:
     """Yield the tables of one report."""
     answers = list(list_answers(report))
     if answers:
@@ -60,7 +55,7 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
         yield _tabulate_measured(report, report.measured)
 
 
-def _tabulate_serving(report: LanguageModelReport) -> TextTable:
+def _tabulate_serving(report: ReportData) -> TextTable:
     """Return the bounds for each batch size, and the resources that bind the first and the last step."""
     steps = [(serving.prefill, serving.decode) for serving in report.serving]
     bounds = [" / ".join(step.bound_by for step in both if step.bound_by) or "-" for both in steps]
@@ -84,7 +79,7 @@ def list_serving_columns(servings: Sequence[Serving], has_experts: bool) -> list
     ]
 
 
-def _describe_engine(report: LanguageModelReport) -> str:
+def _describe_engine(report: ReportData) -> str:
     device = report.device
     layout = f", {report.cost.layout}" if report.cost.devices > 1 else ""
     on = f"{report.cost.devices} x {device.name} ({device.tier}){layout}" if device else "no device: counts alone"
@@ -92,7 +87,7 @@ def _describe_engine(report: LanguageModelReport) -> str:
     return f"{report.prompt:,} tokens of prompt{encoded} and {report.new:,} new: {on}"
 
 
-def _tabulate_estimates(report: LanguageModelReport) -> TextTable:
+def _tabulate_estimates(report: ReportData) -> TextTable:
     headings = ("batch", "first token", "between", "per token", "between", "tokens/s", "between")
     rows = [
         (
@@ -119,7 +114,7 @@ def _write_interval(low: float | None, high: float | None, show: _Show) -> str:
     return f"at most {show(high)}" if low is None else f"{show(low)} to {show(high)}"
 
 
-def _tabulate_memory(report: LanguageModelReport) -> TextTable:
+def _tabulate_memory(report: ReportData) -> TextTable:
     """Return the memory of a device, with a column for each use of it that any batch size has."""
     uses = [*(name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)), "total"]
     rows = [
@@ -133,7 +128,7 @@ def _tabulate_memory(report: LanguageModelReport) -> TextTable:
     return TextTable("Memory of one device", ("batch", *uses, "fits"), rows)
 
 
-def _tabulate_fits(report: LanguageModelReport) -> TextTable:
+def _tabulate_fits(report: ReportData) -> TextTable:
     headings = ("batch", "longest context", "largest batch", "devices needed")
     rows = [
         (
@@ -147,7 +142,7 @@ def _tabulate_fits(report: LanguageModelReport) -> TextTable:
     return TextTable("What fits", headings, rows)
 
 
-def _list_queues(report: LanguageModelReport) -> Iterator[TextTable]:
+def _list_queues(report: ReportData) -> Iterator[TextTable]:
     """Yield the table of prompts that arrive at once and take several passes, and the table of requests at a rate."""
     bursts = [row.burst for row in report.serving if row.burst is not None and row.burst.passes > 1]
     if bursts:
@@ -175,7 +170,7 @@ def _list_arrival_rows(arrivals: Arrivals) -> Iterable[tuple[str, str]]:
     yield "later tokens", f"at least {later} each, of {arrivals.sequences:,} sequences at once"
 
 
-def _list_model_rows(report: LanguageModelReport) -> Iterator[tuple[str, str]]:
+def _list_model_rows(report: ReportData) -> Iterator[tuple[str, str]]:
     facts, longest = report.facts, report.facts.sizes.longest_context
     yield "name", report.name
     yield "parameters", show_count(facts.parameters)
@@ -214,7 +209,7 @@ def _count_layers(parts: Iterable[CacheLayer]) -> int:
     return len({find_layer(part.path) for part in parts})
 
 
-def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:
+def _list_passes(report: ReportData) -> Iterator[TextTable]:
     """Yield the table of the passes that were traced, if any were."""
     if report.facts.traced is None:
         return
@@ -229,7 +224,7 @@ def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:
     yield TextTable("Passes as written", ("", "prefill", "decode"), rows)
 
 
-def is_traced_pass(report: LanguageModelReport) -> bool:
+def is_traced_pass(report: ReportData) -> bool:
     """Return whether the measured generation has the traced inputs: one sequence, and the same prompt."""
     tokens, traced = report.measured, report.facts.traced
     if tokens is None or traced is None:
@@ -237,7 +232,7 @@ def is_traced_pass(report: LanguageModelReport) -> bool:
     return (tokens.batch, tokens.prompt) == (traced.prefill.batch, traced.prefill.new_tokens)
 
 
-def _tabulate_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> TextTable:
+def _tabulate_measured(report: ReportData, tokens: GeneratedTokens) -> TextTable:
     """Return the measured times beside the prediction for the code as written, and the bounds of the engine."""
     first, later = (is_traced_pass(report) and report.as_written()) or (None, None)
     serving = next((serving for serving in report.serving if serving.batch == tokens.batch), None)
@@ -262,7 +257,7 @@ def _write_measured_row(
     return title, show_seconds(measured.median), ends, estimate, interval, show_seconds(bound)
 
 
-def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
+def list_answers(report: ReportData) -> Iterable[tuple[str, str]]:
     """Yield whether the model fits, for how many users, its speed and its limits; nothing without a device."""
     device = report.device
     if device is None:
@@ -298,7 +293,7 @@ def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable
     yield "users", f"{users} with {fit.context:,} tokens each at the same time"
 
 
-def describe_formats(report: LanguageModelReport) -> str:
+def describe_formats(report: ReportData) -> str:
     """Return the formats of weights, activations and cache."""
     stored, dtype = report.cost.cache_format, report.facts.dtype
     others = f"activations and cache {dtype}" if stored is None else f"activations {dtype}, cache {stored.name}"
@@ -315,7 +310,7 @@ def _name_limit(step: Step) -> str:
     return f"{step.bound_by} ({largest.name} {100 * share:.0f} %)"
 
 
-def list_steps(report: LanguageModelReport) -> dict[str, Step]:
+def list_steps(report: ReportData) -> dict[str, Step]:
     """Return the steps of the largest batch by name: the prefill, the last step, and the drafting for the last step."""
     row, speculation = report.serving[-1], report.speculation
     steps = {"first token": row.prefill, "last token": row.decode}
@@ -325,7 +320,7 @@ def list_steps(report: LanguageModelReport) -> dict[str, Step]:
     return steps
 
 
-def tabulate_terms(report: LanguageModelReport) -> TextTable:
+def tabulate_terms(report: ReportData) -> TextTable:
     """Return a row for each term of the steps; of all resources the slowest binds."""
     steps = list_steps(report)
     terms = [{term.name: term for term in step.terms} for step in steps.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
@@ -13,6 +13,7 @@ from profilerkit.errors import InputError
 from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat, list_product_dtypes
+from ..prediction.calibration import Calibration
 from .adapters import Adapters
 from .engine_cache import EngineCache, count_cache_traffic
 from .engine_weights import EngineWeights
@@ -23,9 +24,6 @@ from .layout import ONE_DEVICE, Layout
 from .prompts import EncodedInputs, require_context
 from .records import ModelFacts
 from .steps import Piece, Resource, Step, StepTerm, count_sequences, count_tokens, has_first
-
-if TYPE_CHECKING:
-    from ..prediction.calibration import Calibration
 
 
 class StageBytes(NamedTuple):
@@ -189,8 +187,6 @@ class StepCost:
     @cached_property
     def calibration(self) -> Calibration | None:
         """The calibration of the device; None without one."""
-        from ..prediction.calibration import Calibration
-
         return None if self.device is None else Calibration.of(self.device)
 
     @cached_property

@@ -11,11 +11,11 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit.devices import DeviceInfo
-from profilerkit_predict.language_models import StepCost, report
+from profilerkit_predict.language_models import StepCost, making
 from profilerkit_predict.language_models.bursts import predict_burst
 from profilerkit_predict.language_models.layout import read_layout
+from profilerkit_predict.language_models.making import Request, make_report
 from profilerkit_predict.language_models.queueing import RATE, Replica, predict_arrivals
-from profilerkit_predict.language_models.report import Request, make_report
 from profilerkit_predict.language_models.report_tables import _list_arrival_rows
 from profilerkit_predict.language_models.speculation import Speculation
 
@@ -76,7 +76,7 @@ def test_stages_of_a_pipeline_run_in_groups(step: Callable[[int], float], most: 
 
 def test_the_stages_of_a_layout_are_those_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(report, "predict_arrivals", lambda *given: asked.append(given))
+    monkeypatch.setattr(making, "predict_arrivals", lambda *given: asked.append(given))
     for layout in ("pp2", "dp2"):
         cost = StepCost(toy_facts(), DEVICE, layout=read_layout(1, layout))
         make_report(cost, Request(16, 4, 8192, 0.1, 2.0), (1,), None)
