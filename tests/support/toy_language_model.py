@@ -10,16 +10,14 @@ from profilerkit_predict.checkpoints.formats import WeightKind
 from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
 from profilerkit_predict.language_models.records import (
     ExecutionModel,
-    Law,
     ModelFacts,
     ModelSizes,
     PassCounts,
     Routing,
-    Term,
     TracedPasses,
     WeightPart,
-    Work,
 )
+from profilerkit_predict.language_models.work import Law, Term, Work
 
 __all__ = ["DEVICE", "EXPERTS", "toy_facts"]
 

@@ -7,13 +7,14 @@ from typing import Any
 from profilerkit import ModelTrace
 from profilerkit_predict.language_models.laws import find_terms
 from profilerkit_predict.language_models.model_cache import CacheGrowth
-from profilerkit_predict.language_models.records import ModelFacts, Work
+from profilerkit_predict.language_models.records import ModelFacts
 from profilerkit_predict.language_models.weights import (
     count_unrouted_macs,
     list_layer_weights,
     list_matrices,
     weight_parts,
 )
+from profilerkit_predict.language_models.work import Work
 
 from .caches import count_repeats, find_latent_attention
 from .checkpoints import find_storage

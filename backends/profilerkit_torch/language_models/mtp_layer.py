@@ -12,8 +12,9 @@ from profilerkit_predict.checkpoints.formats import WeightKind
 from profilerkit_predict.language_models.formulas import dtype_bytes
 from profilerkit_predict.language_models.laws import Passes, find_terms
 from profilerkit_predict.language_models.model_cache import CacheGrowth
-from profilerkit_predict.language_models.records import Law, ModelFacts, Term, WeightPart, Work
+from profilerkit_predict.language_models.records import ModelFacts, WeightPart
 from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
+from profilerkit_predict.language_models.work import Law, Term, Work
 
 from .checkpoints import Storage
 from .configurations import find_number, find_text_configuration

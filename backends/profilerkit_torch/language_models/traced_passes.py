@@ -12,8 +12,9 @@ from profilerkit import ModelTrace
 from profilerkit.trace.records import LayerCall, OpRecord
 from profilerkit_predict.language_models.laws import Passes, find_root_call, split_phases
 from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, find_layer
-from profilerkit_predict.language_models.records import LatentAttention, PassCounts, TracedPasses
+from profilerkit_predict.language_models.records import PassCounts, TracedPasses
 from profilerkit_predict.language_models.step_shapes import find_shapes
+from profilerkit_predict.language_models.work import LatentAttention
 
 from .configurations import has_chunks
 from .following import FollowedPrompt

@@ -19,8 +19,9 @@ from .engines import ANY_ENGINE, EngineRule, WindowPool
 from .formulas import dtype_bytes
 from .layout import ONE_DEVICE, Layout
 from .model_cache import CacheLayer, find_layer_numbers
-from .records import LatentAttention, ModelFacts
+from .records import ModelFacts
 from .steps import Piece, count_sequences
+from .work import LatentAttention
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from profilerkit.trace.dtypes import element_bytes
 from ..checkpoints.formats import WeightFormat
 from ..prediction.calibration import Calibration
 from .formulas import count_expected_experts, count_macs, count_stored_bytes
-from .records import Law, ModelFacts
-from .step_shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
+from .records import ModelFacts
 from .steps import Step
+from .work import AttentionShape, Law, ProductShape, StepShapes, TrafficShape
 
 
 @dataclass(frozen=True, slots=True)

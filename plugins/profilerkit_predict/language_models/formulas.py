@@ -13,7 +13,8 @@ from fractions import Fraction
 from profilerkit.errors import ArgumentError
 
 from ..checkpoints.formats import WeightFormat
-from .records import LatentAttention, Law, Term, WeightPart, Work
+from .records import WeightPart
+from .work import LatentAttention, Law, Term, Work
 
 #: Bytes of an element.
 _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1}

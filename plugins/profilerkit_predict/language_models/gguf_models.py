@@ -17,8 +17,9 @@ from ..checkpoints.stored_tensors import StoredTensor
 from .formulas import dtype_bytes
 from .gguf_sizes import AttentionLayer, GgufSizes
 from .model_cache import CacheGrowth
-from .records import ExecutionModel, LatentAttention, Law, MatrixShape, ModelFacts, ReadIn, Term, WeightPart, Work
+from .records import ExecutionModel, MatrixShape, ModelFacts, ReadIn, WeightPart
 from .weights import sum_parts
+from .work import LatentAttention, Law, Term, Work
 
 #: The kinds of tensors by their names, without the number of the layer: the first that fits.
 _KINDS = {

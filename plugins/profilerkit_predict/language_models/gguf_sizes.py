@@ -14,7 +14,8 @@ from profilerkit.errors import InputError
 from ..checkpoints.gguf import GgufFile
 from ..checkpoints.stored_tensors import StoredTensor
 from .model_cache import CacheLayer
-from .records import LatentAttention, ModelSizes, Routing
+from .records import ModelSizes, Routing
+from .work import LatentAttention
 
 #: The period of layers with full attention: of so many layers the last one attends to all tokens, and the others have a
 #: window. An integer in the metadata of such an architecture takes its place.

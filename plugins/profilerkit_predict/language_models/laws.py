@@ -18,7 +18,7 @@ from profilerkit.trace.records import LayerCall, ModelTrace, OpRecord
 
 from .formulas import count_attended_entries
 from .model_cache import is_index
-from .records import Law, Term
+from .work import Law, Term
 
 
 def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from profilerkit.process.cached import cached_property
@@ -14,49 +13,10 @@ from profilerkit.times.measurement import Measurement
 
 from ..checkpoints.formats import MULTIPLIED, WeightKind
 from .model_cache import CacheGrowth
+from .work import StepShapes, Work
 
 if TYPE_CHECKING:
     from profilerkit.trace.records import ModelTrace
-
-    from .step_shapes import StepShapes
-
-
-class Law(StrEnum):
-    """How multiply-accumulates grow with ``n`` new tokens of a sequence after ``c`` tokens in its cache."""
-
-    #: ``rate * n``: products with weights.
-    TOKEN = "token"
-    #: ``rate``: products for the last token alone, like the head.
-    LAST = "last"
-    #: ``rate`` for each pair of a query and a key: attention.
-    PAIR = "pair"
-    #: ``rate`` for each pair of a query and an entry of several tokens, like compressed keys.
-    ENTRY = "entry"
-    #: ``rate * (c + n)``: work that is done anew for each token in the cache.
-    KEY = "key"
-    #: ``rate * n`` in a step of one token, ``prefill_rate * n`` in one of several.
-    SPLIT = "split"
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A part of the multiply-accumulates of a step, by the law that it follows."""
-
-    law: Law
-    #: Multiply-accumulates, of one sequence.
-    rate: int
-    #: How many tokens are attended to at most; None for all.
-    window: int | None = None
-    #: Of `Law.SPLIT` alone; None for the others.
-    prefill_rate: Fraction | None = None
-    #: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
-    stride: int = 1
-    #: How many keys or entries a query attends to at most in an engine, if an indexer chooses them; None for all.
-    most_attended: int | None = None
-    #: Of `Law.ENTRY`: whether the model's code too computes only the entries that a query sees.
-    is_causal: bool = False
-    #: Whether an engine attends only to the tokens of a query's chunk of ``window`` tokens; see `CacheLayer`.
-    is_chunked: bool = False
 
 
 class ReadIn(StrEnum):
@@ -167,36 +127,6 @@ class PassCounts:
     uncounted: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class LatentAttention:
-    """The sizes of latent attention, which has a low-rank latent of keys and values in its cache."""
-
-    layers: int
-    heads: int
-    rank: int
-    #: The size of the part of a key that is shared by all heads and has the position.
-    rope: int
-    #: The size of the rest of a key.
-    nope: int
-    value: int
-    #: How many keys a query attends to at most, if an indexer chooses them; None for all.
-    most_attended: int | None = None
-    #: The bytes of a token in the cache besides the latents, in all layers: the bytes of an indexer.
-    index_bytes: int = 0
-    #: The size of the latent that queries are made of; 0 if they are made of a token's features.
-    query_rank: int = 0
-
-    @property
-    def expansion_macs(self) -> int:
-        """The multiply-accumulates that make keys and values of the latent of a token, in all layers."""
-        return self.layers * self.rank * self.heads * (self.nope + self.value)
-
-    @property
-    def pair_macs(self) -> int:
-        """The multiply-accumulates of a query and an expanded key with its value, in all layers."""
-        return self.layers * self.heads * (self.nope + self.rope + self.value)
-
-
 @dataclass(frozen=True)
 class GeneratedTokens:
     """A real generation: the seconds of every token.
@@ -243,18 +173,6 @@ class ModelSizes:
     #: The all-reduces of a layer under tensor parallelism: after attention and after the feed-forward part, or only one
     #: if both run side by side, or if the layer has only one part.
     all_reduces_per_layer: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The laws of the multiply-accumulates of a pass."""
-
-    #: Their parts, as the model's own code runs them.
-    terms: tuple[Term, ...]
-    #: The sizes of latent attention; None for a model without it.
-    latent: LatentAttention | None = None
-    #: The multiply-accumulates of a token for experts that it is not sent to, if a library runs all experts.
-    unrouted_macs: int = 0
 
 
 @dataclass(frozen=True)

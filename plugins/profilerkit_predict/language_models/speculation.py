@@ -15,9 +15,10 @@ from ..checkpoints.formats import WeightKind
 from .formulas import count_stored_bytes, dtype_bytes
 from .layout import Layout
 from .model_cache import CacheGrowth
-from .records import ExecutionModel, Law, ModelFacts, Term, WeightPart, Work
+from .records import ExecutionModel, ModelFacts, WeightPart
 from .step_cost import StepCost
 from .steps import Step
+from .work import Law, Term, Work
 
 if TYPE_CHECKING:
     from .facts_source import FactsSource

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from profilerkit.devices.products import find_dtype
@@ -18,54 +18,7 @@ from profilerkit.trace.records import OpRecord
 from ..prediction.kinds import find_family, find_sizes
 from ..prediction.regions import find_regions
 from .laws import Passes, find_laws
-from .records import Law, Term
-
-
-@dataclass(frozen=True, slots=True)
-class ProductShape:
-    """Products with weights that are alike."""
-
-    #: The law of all new tokens, or of the last token of each sequence.
-    law: Law
-    #: Rows of the output for one token.
-    rows: int
-    columns: int
-    #: Multiply-accumulates for each element of the output.
-    depth: int
-    dtype: str
-    #: Whether they are of experts, whose rows are divided over the experts that are chosen.
-    is_experts: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionShape:
-    """Attention of layers that are alike, which an engine runs as one fused operator each."""
-
-    #: The multiply-accumulates of one layer, which follow pairs of a query and a key.
-    pairs: Term
-    #: The size of a head's output.
-    columns: int
-    dtype: str
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficShape:
-    """Operators without products that are alike, after fusion."""
-
-    #: The family of traffic: "normalization".
-    family: str
-    #: Bytes that one of them moves for each new token.
-    token_bytes: float
-    dtype: str
-
-
-@dataclass(frozen=True)
-class StepShapes:
-    """The shapes of a step of an engine, each with its number: products with weights, attention, and traffic."""
-
-    products: Mapping[ProductShape, int] = field(default_factory=dict)
-    attention: Mapping[AttentionShape, int] = field(default_factory=dict)
-    traffic: Mapping[TrafficShape, int] = field(default_factory=dict)
+from .work import AttentionShape, Law, ProductShape, StepShapes, Term, TrafficShape
 
 
 def find_shapes(passes: Passes) -> StepShapes | None:

@@ -10,8 +10,8 @@ from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
 from profilerkit_predict.language_models.engines import ENGINES, find_engine
 from profilerkit_predict.language_models.model_cache import CacheLayer
-from profilerkit_predict.language_models.records import LatentAttention
 from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models.work import LatentAttention
 
 #: A layer with a window of 10 tokens, which keeps 9 for the next one, and one without, of 8 bytes a token each.
 PARTS = (CacheLayer("layers.0", 8, window=10), CacheLayer("layers.1", 8))

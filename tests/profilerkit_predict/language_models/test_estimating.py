@@ -17,14 +17,16 @@ from profilerkit_predict.language_models.estimating import Estimate, average, co
 from profilerkit_predict.language_models.laws import Passes
 from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.model_cache import CacheLayer
-from profilerkit_predict.language_models.records import LatentAttention, Law, Term
 from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
-from profilerkit_predict.language_models.step_shapes import (
+from profilerkit_predict.language_models.step_shapes import find_shapes
+from profilerkit_predict.language_models.work import (
     AttentionShape,
+    LatentAttention,
+    Law,
     ProductShape,
     StepShapes,
+    Term,
     TrafficShape,
-    find_shapes,
 )
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit_predict.prediction.calibration import write_content

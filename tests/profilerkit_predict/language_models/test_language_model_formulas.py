@@ -18,7 +18,7 @@ from profilerkit_predict.language_models.formulas import (
     count_written_pairs,
 )
 from profilerkit_predict.language_models.model_cache import CacheLayer
-from profilerkit_predict.language_models.records import Law, Term
+from profilerkit_predict.language_models.work import Law, Term
 
 
 def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:

@@ -17,12 +17,13 @@ from profilerkit_predict.language_models.fitting import DeviceMemory
 from profilerkit_predict.language_models.formulas import engine_macs
 from profilerkit_predict.language_models.layout import Layout, read_layout
 from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
-from profilerkit_predict.language_models.records import LatentAttention, Law, Term, WeightPart, Work
+from profilerkit_predict.language_models.records import WeightPart
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
 from profilerkit_predict.language_models.steps import Piece
 from profilerkit_predict.language_models.text_table import show_most, show_rate
 from profilerkit_predict.language_models.weights import sum_parts
+from profilerkit_predict.language_models.work import LatentAttention, Law, Term, Work
 
 COST: Any = StepCost(toy_facts(), DEVICE)
 
