@@ -52,7 +52,7 @@ _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
     cls=TypedOption,
     help="The cluster of the engine ray; by default one on this machine.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @choose_form(
     *dict.fromkeys(form for forms in _FORMS.values() for form in forms),
     help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
@@ -144,14 +144,14 @@ def _choose_store(plan: str | None, store: str | None) -> str:
 
 
 def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run: bool) -> None:
-    """Run a plan with these options of `Audit`, and print its rows; with ``dry_run`` print an estimate alone."""
+    """Run a plan with these options of `Audit`, and print its rows; with ``dry_run`` print alone what would run."""
     from ..plan import Plan
     from ..running import Audit
 
     with report_errors("PLAN"):
         audit = Audit(Plan.load(Path(path)), **options)
         if dry_run:
-            _print_estimate(audit, output.form)
+            _print_dry_run(audit, output.form)
             return
         finished = _run(audit, output.quiet)
     if not output.quiet:
@@ -159,17 +159,15 @@ def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run
     _end(audit, finished, output.strict)
 
 
-def _print_estimate(audit: Audit, form: str) -> None:
-    """Print what would run, and an estimate of the time."""
-    import msgspec
+def _print_dry_run(audit: Audit, form: str) -> None:
+    """Print what would run."""
+    from ..dry_run import plan_dry_run
 
-    from ..estimating import describe, estimate
-
-    estimated = estimate(audit)
+    planned = plan_dry_run(audit)
     if form == "json":
-        emit_json(msgspec.to_builtins(estimated))
+        emit_json(planned.to_dict())
     else:
-        emit(describe(estimated))
+        emit(planned.to_text())
 
 
 def _run(audit: Audit, quiet: bool) -> AuditResult:

@@ -10,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Self
 from profilerkit.count_text import format_count
 from profilerkit.foreign_text import on_terminal
 
-from ..estimating import format_duration
 from ..rows import Row, RowStatus
 from ..running import Watch
 from ..summary import shorten
@@ -102,3 +101,17 @@ class ShownProgress(Watch):
     def _write(self, text: str) -> None:
         self.stream.write(text)
         self.stream.flush()
+
+
+def format_duration(seconds: float) -> str:
+    """Return seconds as people read them.
+
+    >>> format_duration(42.4), format_duration(59.6), format_duration(90), format_duration(7384)
+    ('42 s', '1:00 min', '1:30 min', '2:03 h')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes}:{rest:02d} min"
+    return f"{minutes // 60}:{minutes % 60:02d} h"
