@@ -11,8 +11,6 @@ from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, find_difference
 from profilerkit.trace.columns import WORK
 
-from .changed_operators import compare_operators, sum_operators
-
 #: By metric, the column of the aligned layers whose sum is the metric.
 _COLUMNS = {
     "macs": "own_macs",
@@ -20,43 +18,16 @@ _COLUMNS = {
     "total_params": "own_params",
     "model_size": "own_params",
 }
-#: How many kinds of moves are named.
+#: How many kinds of moves, and how many operators of a layer, are named.
 _NAMED = 4
 
 
-class _Move(NamedTuple):
+class Move(NamedTuple):
     """The common values of layers that moved alike: their type, the difference of each, and the kind of change."""
 
     kind: str
     difference: float
     change: str
-
-    @property
-    def is_on_both_sides(self) -> bool:
-        """Whether both reports have the layers."""
-        return self.change not in ("added", "removed")
-
-
-class _Paths(NamedTuple):
-    """The path of a layer in each report; the same path twice if one report alone has the layer."""
-
-    before: str
-    after: str
-
-
-class _Group(NamedTuple):
-    """Layers that moved alike: how many, and the paths of the first of them."""
-
-    move: _Move
-    number: int
-    first: _Paths
-
-    def describe(self, unit: str) -> str:
-        """Return the first layer with its difference: "block.0 (Linear) and 3 like it: +64 each, added"."""
-        others, suffix = ("", "") if self.number == 1 else (f" and {self.number - 1} like it", " each")
-        end = "" if self.move.is_on_both_sides else f", {self.move.change}"
-        layer = f"{self.first.before or '(model)'} ({self.move.kind}){others}"
-        return f"{layer}: {self.move.difference:+,}{unit}{suffix}{end}"
 
 
 def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
@@ -79,46 +50,38 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
 
 
 def _describe_moves(before: Report, after: Report, metric: str, column: str) -> Iterator[str]:
-    """Yield a text for each group of layers in which a column moved, and how many more layers there are."""
+    """Yield a text for the layers that moved alike, the largest sum first, and how many more layers there are."""
+    rows: dict[Move, list[Mapping[str, Any]]] = {}
+    for row in align(before, after, columns=(column,)):
+        difference = find_difference(row, column)
+        if difference:
+            kind = row["type" if row["change"] == "removed" else "other_type"]
+            rows.setdefault(Move(kind, difference, row["change"]), []).append(row)
+    numbers = leave_out_renamed(Counter({move: len(alike) for move, alike in rows.items()}))
+    moves = sorted(numbers, key=lambda move: -abs(move.difference * numbers[move]))
     unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     are_known = metric in WORK and before.operators is not None and after.operators is not None
     old, new = (sum_operators(report, metric) if are_known else {} for report in (before, after))
-    groups = _group_moves(before, after, column)
-    for group in groups[:_NAMED]:
-        text = group.describe(unit)
-        mine, theirs = old.get(group.first.before, {}), new.get(group.first.after, {})
-        operators = compare_operators(mine, theirs) if group.move.is_on_both_sides else ""
+    for move in moves[:_NAMED]:
+        first, number = rows[move][0], numbers[move]
+        others, suffix = ("", "") if number == 1 else (f" and {number - 1} like it", " each")
+        text = f"{first['path'] or '(model)'} ({move.kind}){others}: {move.difference:+,}{unit}{suffix}"
+        if move.change in ("added", "removed"):
+            yield f"{text}, {move.change}"
+            continue
+        operators = compare_operators(old.get(first["path"], {}), new.get(first["other_path"], {}))
         yield f"{text} by {operators}" if operators else text
-    rest = sum(group.number for group in groups[_NAMED:])
+    rest = sum(numbers[move] for move in moves[_NAMED:])
     if rest:
         yield f"and {format_count(rest, 'more layer')}"
 
 
-def _group_moves(before: Report, after: Report, column: str) -> list[_Group]:
-    """Return the layers that moved, without those that have only another name; the largest sum first."""
-    layers: dict[_Move, list[_Paths]] = {}
-    for move, paths in _find_moves(before, after, column):
-        layers.setdefault(move, []).append(paths)
-    numbers = leave_out_renamed(Counter({move: len(alike) for move, alike in layers.items()}))
-    groups = [_Group(move, number, layers[move][0]) for move, number in numbers.items()]
-    return sorted(groups, key=lambda group: -abs(group.move.difference * group.number))
-
-
-def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
-    """Yield each layer that moved, and its paths; no layer without a number in one of the reports."""
-    for row in align(before, after, columns=(column,)):
-        difference = find_difference(row, column)
-        if difference:
-            side = "" if row["change"] == "removed" else "other_"  # the last report that has the layer
-            yield _Move(row[f"{side}type"], difference, row["change"]), _Paths(row["path"], row[f"{side}path"])
-
-
-def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
+def leave_out_renamed(counts: Counter[Move]) -> Counter[Move]:
     """Return counts without renamed layers: added layers that equal removed layers of the same type."""
     left = Counter(counts)
     for move in counts:
         if move.change == "added":
-            gone = _Move(move.kind, -move.difference, "removed")
+            gone = Move(move.kind, -move.difference, "removed")
             renamed = min(counts[move], counts[gone])
             left[move] -= renamed
             left[gone] -= renamed
@@ -132,3 +95,54 @@ def _find_peak(report: Report) -> str:
         return ""
     peak: Mapping[str, Any] = operators[memory.peak_index]
     return f"{peak['layer'] or '(model)'} ({peak['operator']})"
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+
+class OperatorSum(NamedTuple):
+    """The calls of an operator in a layer, and the sum of their counts."""
+
+    calls: int = 0
+    total: float = 0
+
+
+def sum_operators(report: Report, column: str) -> dict[str, dict[str, OperatorSum]]:
+    """Return by the path of each layer its operators: their calls, and the sum of their ``macs`` or ``flops``."""
+    sums: dict[str, dict[str, OperatorSum]] = {}
+    for row in report.operators or ():
+        of_layer = sums.setdefault(str(row["layer"]), {})
+        name = str(row["operator"])
+        calls, total = of_layer.get(name, OperatorSum())
+        of_layer[name] = OperatorSum(calls + 1, total + (row[column] or 0))
+    return sums
+
+
+def compare_operators(before: Mapping[str, OperatorSum], after: Mapping[str, OperatorSum]) -> str:
+    """Return the operators of a layer whose counts moved, the largest differences first.
+
+    Empty if one operator moved that is called as often as before: the difference of the layer says the same.
+
+    >>> compare_operators({"bmm": OperatorSum(1, 16)}, {"mul": OperatorSum(1, 8)})
+    'bmm -16 (no longer called), mul +8 (not called before)'
+    """
+    nothing = OperatorSum()
+    pairs = {name: (before.get(name, nothing), after.get(name, nothing)) for name in {**before, **after}}
+    differences = {name: new.total - old.total for name, (old, new) in pairs.items() if new.total != old.total}
+    names = sorted(differences, key=lambda name: -abs(differences[name]))
+    calls = {name: _describe_calls(*pairs[name]) for name in names}
+    if len(names) == 1 and not calls[names[0]]:
+        return ""
+    texts = [f"{name} {differences[name]:+,}{calls[name]}" for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        texts.append(f"and {format_count(len(names) - _NAMED, 'more operator')}")
+    return ", ".join(texts)
+
+
+def _describe_calls(before: OperatorSum, after: OperatorSum) -> str:
+    """Return how the number of calls changed, in words; empty if it did not."""
+    if before.calls == after.calls:
+        return ""
+    if not before.calls:
+        return " (not called before)"
+    return f" ({before.calls} -> {after.calls} calls)" if after.calls else " (no longer called)"

@@ -14,9 +14,15 @@ from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 from profilerkit_audits import Row, RowStatus, Value
-from profilerkit_audits.changed_operators import OperatorSum, compare_operators, sum_operators
 from profilerkit_audits.changes import Change, judge_move
-from profilerkit_audits.responsible_layers import _Move, find_layers, leave_out_renamed
+from profilerkit_audits.responsible_layers import (
+    Move,
+    OperatorSum,
+    compare_operators,
+    find_layers,
+    leave_out_renamed,
+    sum_operators,
+)
 from profilerkit_audits.series import CaseName
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -25,11 +31,11 @@ def test_layers_with_another_name_are_left_out() -> None:
     """Of three layers of 8 that came and two that went one is new; what differs in size or type stays."""
     counts = Counter(
         {
-            _Move("Linear", 8, "added"): 3,
-            _Move("Linear", -8, "removed"): 2,
-            _Move("Linear", 5, "changed"): 1,
-            _Move("Conv2d", 4, "added"): 1,
-            _Move("Linear", -4, "removed"): 1,
+            Move("Linear", 8, "added"): 3,
+            Move("Linear", -8, "removed"): 2,
+            Move("Linear", 5, "changed"): 1,
+            Move("Conv2d", 4, "added"): 1,
+            Move("Linear", -4, "removed"): 1,
         }
     )
     assert leave_out_renamed(counts) == {
