@@ -1,8 +1,9 @@
 """Known values in a pass on shapes alone: tensors that depend on no weight and no floating-point input have values.
 
-The path of a model depends on positions, masks and lengths. Each such stand-in, a meta or fake tensor, has a small
-*concrete* tensor on the CPU with its values, and the same operators act on both: a view of the stand-in has a view of
-the concrete tensor, an in-place operator writes to it. Random numbers, and tensors above a mebibyte, have none.
+The path of a model depends on positions, masks and lengths. The storage of such a stand-in, a meta or fake tensor, has
+its values beside it on the CPU, laid out alike: all views of the stand-in have them, and an in-place operator writes to
+them. An operator that has run is repeated on the values of its tensors, if all of these are known. Random numbers, and
+tensors above a mebibyte, have none.
 
 A stand-in for a small buffer or input of integers begins with a copy of their values. `operator_results` has the
 operators whose results depend on values.
@@ -10,11 +11,9 @@ operators whose results depend on values.
 
 from __future__ import annotations
 
-import weakref
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -23,99 +22,26 @@ from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.storages import has_storage, storage_key
 from ..model.tensors import PLAIN_TYPES
 from ..untouched.write_guard import written_by
+from .live_bytes import LiveBytes
 from .operator_facts import find_nature, tensors_among, tensors_in
 
-__all__ = ["FakeValues", "KnownValues", "is_small"]
+__all__ = ["UNKNOWN", "FakeValues", "KnownValues"]
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
 #: The most bytes of a tensor whose values are kept.
 _MOST_BYTES = 2**20
-
-
-class _Concrete(weakref.ref[torch.Tensor]):
-    """A weak reference to a tensor without values, with the values beside it.
-
-    Attributes:
-        identity: The ``id`` of the tensor without values.
-        storage: The address of its storage, which its views have too.
-        values: The concrete tensor, on the CPU.
-    """
-
-    __slots__ = ("identity", "storage", "values")
-
-    identity: int
-    storage: int
-    values: torch.Tensor
-
-
-class ConcreteTensors:
-    """The concrete tensors of the stand-ins that are alive; one that is freed takes its concrete tensor along.
-
-    The recorder reads `by_id` and `storages` at every operator, which is why they are plain attributes; only the
-    methods change them.
-    """
-
-    def __init__(self) -> None:
-        #: The concrete tensor of a stand-in, by the stand-in's ``id``.
-        self.by_id: dict[int, _Concrete] = {}
-        #: How many stand-ins with one share a storage, by its address; a storage without any is left out.
-        self.storages: Counter[int] = Counter()
-
-    def find(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return the concrete tensor of a stand-in; None where it has none."""
-        concrete = self.by_id.get(id(tensor))
-        return concrete.values if concrete is not None and concrete() is tensor else None
-
-    def add(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Give a stand-in a concrete tensor, in place of the one that it may have."""
-        self.remove(tensor)
-        concrete = _Concrete(tensor, self._free)
-        concrete.identity = id(tensor)
-        concrete.storage = storage_key(tensor)
-        concrete.values = values
-        self.by_id[concrete.identity] = concrete
-        self.storages[concrete.storage] += 1
-
-    def remove(self, tensor: torch.Tensor) -> None:
-        """Take the concrete tensor of a stand-in away, if it has one."""
-        concrete = self.by_id.get(id(tensor))
-        if concrete is not None:
-            self._remove(concrete)
-
-    def remove_storage(self, storage: int) -> None:
-        """Take away the concrete tensors of all stand-ins that share a storage."""
-        if storage in self.storages:
-            for concrete in [concrete for concrete in self.by_id.values() if concrete.storage == storage]:
-                self._remove(concrete)
-
-    def clear(self) -> None:
-        """Let go of all tensors."""
-        self.by_id.clear()
-        self.storages.clear()
-
-    def _free(self, concrete: _Concrete) -> None:
-        """Take away the concrete tensor of a stand-in that was freed, unless another tensor has its ``id`` by now."""
-        if self.by_id.get(concrete.identity) is concrete:
-            self._remove(concrete)
-
-    def _remove(self, concrete: _Concrete) -> None:
-        del self.by_id[concrete.identity]
-        self.storages[concrete.storage] -= 1
-        if not self.storages[concrete.storage]:
-            del self.storages[concrete.storage]
+#: The result of an operator for values that are not known.
+UNKNOWN: Final = object()
 
 
 class KnownValues:
-    """The known values of tensors of one pass on the meta device.
+    """The known values of tensors of one pass on the meta device; ``live`` has the storages that are alive."""
 
-    Attributes:
-        concrete: The concrete tensors of stand-ins.
-    """
-
-    def __init__(self) -> None:
-        self.concrete: ConcreteTensors = ConcreteTensors()
-        #: Storages of real tensors that were written to with values that are unknown.
+    def __init__(self, live: LiveBytes) -> None:
+        self._live = live
+        #: Storages of real tensors that were written to with values that are unknown. Where an address is used again,
+        #: too few values are known, and never wrong ones.
         self._overwritten: set[int] = set()
 
     # Methods that FakeValues overrides --------------------------------------------------------------------------------
@@ -132,88 +58,93 @@ class KnownValues:
         """Return a tensor like another one, without values, for results on a device; that itself if it has none."""
         return _move_to_meta(tensor)
 
-    # Known values -----------------------------------------------------------------------------------------------------
-
-    def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
-        """Give a stand-in the values of the user's tensor of integers, if these are few."""
-        if type(original) in PLAIN_TYPES and is_small(original) and has_storage(original):
-            with suppress(NotImplementedError):  # torch copies no integers of fewer than 8 bits
-                self.give(tensor, self._copy_to_cpu(original, copy=True))
-
-    def forget(self) -> None:
-        """Let go of all tensors after the pass: its recorder is part of a cycle, and they would outlive it."""
-        self.concrete.clear()
+    # The values of tensors --------------------------------------------------------------------------------------------
 
     def find(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the tensor's values, on the CPU; None where they are unknown."""
         if not self.stands_in(tensor):
-            return None if self.is_overwritten(tensor) else self._copy_to_cpu(tensor)
-        return self.concrete.find(tensor)
-
-    def may_know(self, value: Any) -> bool:
-        """Return whether a value is a stand-in that has a concrete tensor."""
-        return id(value) in self.concrete.by_id
+            return None if tensor.is_meta or self.is_overwritten(tensor) else self._copy_to_cpu(tensor)
+        watched = self._live.find(tensor)
+        if watched is None or watched.values is None or tensor.is_conj() or tensor.is_neg():
+            return None
+        return _view_values(watched.values, tensor)
 
     def is_overwritten(self, tensor: torch.Tensor) -> bool:
         """Return whether a real tensor was written to with values that are unknown: it has others than in a run."""
         return bool(self._overwritten) and not self.stands_in(tensor) and storage_key(tensor) in self._overwritten
 
-    def give(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Give a stand-in a concrete tensor; values that are not on the CPU take away the one that it has."""
-        if values.device == _CPU:
-            self.concrete.add(tensor, values)
-        else:
-            self.concrete.remove(tensor)
+    def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
+        """Give a stand-in the values of the user's tensor of integers, if these are few."""
+        if type(original) in PLAIN_TYPES and _is_small(original) and has_storage(original):
+            with suppress(NotImplementedError):  # torch copies no integers of fewer than 8 bits
+                self._give(tensor, self._copy_to_cpu(original))
 
-    def _copy_to_cpu(self, tensor: torch.Tensor, **options: Any) -> torch.Tensor:
-        moved: torch.Tensor = self.run(torch.Tensor.to, (tensor, _CPU), options)
+    def forget(self) -> None:
+        """Let go of all values after the pass: its recorder is part of a cycle, and they would outlive it."""
+        for watched in self._live.by_storage.values():
+            watched.values = None
+
+    def _give(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
+        """Keep the values of a stand-in beside its storage, of which it must be the whole."""
+        watched = self._live.find(tensor)
+        size = tensor.numel() * tensor.element_size()
+        if watched is None or size != tensor.untyped_storage().nbytes() or tensor.is_quantized:
+            return
+        storage = torch.UntypedStorage(size)
+        with disable_dispatch_modes():
+            _view_values(storage, tensor).copy_(values.detach())
+        watched.values = storage
+
+    def _copy_to_cpu(self, tensor: torch.Tensor) -> torch.Tensor:
+        moved: torch.Tensor = self.run(torch.Tensor.to, (tensor, _CPU), {})
         return moved
 
     # The effect of operators on known values --------------------------------------------------------------------------
 
     def follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """Repeat an operator on the concrete tensors of its stand-ins; ``args`` may have real tensors."""
+        """Repeat an operator that was run and recorded on the values of its tensors, some of which may be real."""
         nature = find_nature(func)
         if nature.writes:
             self._follow_write(func, args, kwargs)
             return
-        if not nature.has_values:
+        outputs = [*tensors_in(result)]
+        if not (nature.has_values and any(map(self._may_get_values, outputs)) and all(map(_is_small, outputs))):
             return
-        outputs = list(tensors_in(result))
-        if func.is_view or all(map(is_small, outputs)):
-            for tensor, values in zip(outputs, tensors_in(self.run_on_values(func, args, kwargs)), strict=False):
-                if self.stands_in(tensor) and tensor.shape == values.shape:
-                    self.give(tensor, values)
+        made = self.run_on_values(func, args, kwargs)
+        for tensor, values in zip(outputs, tensors_in(made), strict=False):
+            if self._may_get_values(tensor) and tensor.shape == values.shape and values.device == _CPU:
+                self._give(tensor, values)
+
+    def _may_get_values(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is a stand-in without known values; a view has those of what it is a view of."""
+        return self.stands_in(tensor) and not self._has_values_beside(tensor)
+
+    def _has_values_beside(self, tensor: torch.Tensor) -> bool:
+        watched = self._live.find(tensor)
+        return watched is not None and watched.values is not None
 
     def _follow_write(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Repeat an in-place operator on the concrete tensors; if that cannot be, its targets lose their values."""
-        targets = list(written_by(func, args, kwargs))
-        if not any(map(self._is_stored_with_values, targets)):
+        """Repeat an in-place operator on known values; if that cannot be, its targets lose their values."""
+        targets = [*written_by(func, args, kwargs)]
+        if all(map(self._may_get_values, targets)):  # there is nothing to be lost
             return
-        if find_nature(func).has_values and self.run_on_values(func, args, kwargs) is not None:
+        if find_nature(func).has_values and self.run_on_values(func, args, kwargs) is not UNKNOWN:
             return
         for target in targets:
-            self._lose_values(target)
-
-    def _is_stored_with_values(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor is real, or shares its storage with a stand-in that has a concrete tensor."""
-        return not self.stands_in(tensor) or storage_key(tensor) in self.concrete.storages
-
-    def _lose_values(self, tensor: torch.Tensor) -> None:
-        """Know no values of a tensor any more, nor of what shares its storage."""
-        if self.stands_in(tensor):
-            self.concrete.remove_storage(storage_key(tensor))
-        else:
-            self._overwritten.add(storage_key(tensor))
+            watched = self._live.find(target)
+            if not self.stands_in(target):
+                self._overwritten.add(storage_key(target))
+            elif watched is not None:
+                watched.values = None
 
     def run_on_values(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Return the result of an operator for the values of its tensors; None if some are unknown or too many."""
+        """Return the result of an operator for the values of its tensors; `UNKNOWN` if some are unknown or too many."""
         nature = find_nature(func)
         named = dict(kwargs)
         if not nature.from_shapes:
-            values = self._find_all(tensors_among(args, kwargs), with_large=func.is_view)
+            values = self._find_all(tensors_among(args, kwargs))
             if values is None:
-                return None
+                return UNKNOWN
             args = _replace_by_values(args, values)
             named = {name: _replace_by_values(value, values) for name, value in named.items()}
         if nature.takes_device and (named.get("device") is not None or nature.from_shapes):
@@ -223,14 +154,14 @@ class KnownValues:
         except MemoryError:
             raise
         except Exception:  # the operator without values reports what is wrong with its arguments
-            return None
+            return UNKNOWN
 
-    def _find_all(self, tensors: Iterable[torch.Tensor], with_large: bool) -> dict[int, torch.Tensor] | None:
+    def _find_all(self, tensors: Iterable[torch.Tensor]) -> dict[int, torch.Tensor] | None:
         """Return the values of tensors by their ``id``; None if the values of a tensor are unknown, or too many."""
         values: dict[int, torch.Tensor] = {}
         for tensor in tensors:
             content = self.find(tensor)
-            if content is None or not (with_large or is_small(content)):
+            if content is None or not _is_small(content):
                 return None
             # Zeros that torch makes no memory for: its primitives would read there.
             values[id(tensor)] = content.clone() if is_zerotensor(content) else content
@@ -257,9 +188,16 @@ class FakeValues(KnownValues):
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
 
 
-def is_small(tensor: torch.Tensor) -> bool:
+def _is_small(tensor: torch.Tensor) -> bool:
     """Return whether the values of a tensor are few enough to be kept."""
     return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _MOST_BYTES
+
+
+def _view_values(storage: torch.UntypedStorage, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the part of the values beside a stand-in's storage that are those of the stand-in."""
+    with disable_dispatch_modes():
+        values = torch.empty(0, dtype=tensor.dtype)
+        return values.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
 def _replace_by_values(argument: Any, values: Mapping[int, torch.Tensor]) -> Any:

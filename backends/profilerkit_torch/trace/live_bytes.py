@@ -24,7 +24,7 @@ NOBODY = -2
 class _Watched(weakref.ref[Any]):
     """A storage that is alive."""
 
-    __slots__ = ("counted", "heirs", "key", "made", "maker", "part", "seen", "suspicion", "weights")
+    __slots__ = ("counted", "heirs", "key", "made", "maker", "part", "seen", "suspicion", "values", "weights")
 
     #: Its address.
     key: int
@@ -41,6 +41,8 @@ class _Watched(weakref.ref[Any]):
     maker: int
     #: Why its content may be of unknown origin: a `Suspicion`, or None.
     suspicion: Any
+    #: The storage with its values, if it has none of its own and they are known: see `KnownValues`.
+    values: Any
     #: The storages of its stand-ins on the meta device, which take its place when it is freed.
     heirs: tuple[_Watched, ...]
 
@@ -103,7 +105,7 @@ class LiveBytes:
     def add_stand_in(self, tensor: torch.Tensor, stand_in: torch.Tensor) -> None:
         """Count a stand-in for a real tensor as nothing, and as that when it is freed: in a run they are one."""
         self.add(stand_in, size=0)
-        watched, heir = self._find(tensor), self._find(stand_in)
+        watched, heir = self.find(tensor), self.find(stand_in)
         if watched is not None and heir is not None:
             watched.heirs = (*self._list_alive(watched.heirs), heir)
 
@@ -144,13 +146,13 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
-        watched.made, watched.maker, watched.suspicion, watched.heirs = made, maker, None, ()
+        watched.made, watched.maker, watched.suspicion, watched.values, watched.heirs = made, maker, None, None, ()
         watched.weights = nbytes if is_weight else 0
         return nbytes
 
     def discount(self, tensor: torch.Tensor) -> None:
         """Count a tensor's storage as nothing: the pass has met it, and somebody else has it."""
-        watched = self._find(tensor)
+        watched = self.find(tensor)
         if watched is not None:
             self._count(watched, -watched.counted)
 
@@ -174,7 +176,7 @@ class LiveBytes:
 
     def move(self, tensor: torch.Tensor, part: Any) -> None:
         """Count the tensor's storage to another part from now on."""
-        watched = self._find(tensor)
+        watched = self.find(tensor)
         if watched is not None:
             self.parts[watched.part] -= watched.counted
             self.parts[part] += watched.counted
@@ -184,7 +186,7 @@ class LiveBytes:
         """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
         shared = {storage_key(tensor) for tensor in arguments}
         for tensor in results:
-            watched = self._find(tensor)
+            watched = self.find(tensor)
             if watched is not None and watched.key not in shared:
                 watched.made = True
 
@@ -192,7 +194,8 @@ class LiveBytes:
         """Return the addresses of the storages made for the pass that are still alive."""
         return {key for key, watched in list(self.by_storage.items()) if watched.made}
 
-    def _find(self, tensor: torch.Tensor) -> _Watched | None:
+    def find(self, tensor: torch.Tensor) -> _Watched | None:
+        """Return what is known of the tensor's storage; None where it is not alive, or not known."""
         return self.by_storage.get(storage_key(tensor))
 
 

@@ -13,7 +13,7 @@ import torch
 
 from ..compat.operators import find_operator
 from .kernel_outputs import lay_out_as_kernels, leave_out, require_one_dtype
-from .known_values import KnownValues, is_small
+from .known_values import UNKNOWN, KnownValues
 from .meta_outputs import without_running
 from .operator_facts import OperatorCall, depends_on_values, tensors_in
 
@@ -30,7 +30,7 @@ _TO_COPY = find_operator("aten._to_copy.default")
 
 
 def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
-    """Return what an operator makes, and whether that depends on values; follow its effect on known values.
+    """Return what an operator makes, and whether that depends on values.
 
     ``moved`` is the call of the model, with stand-ins on the meta device for its real tensors.
     """
@@ -45,10 +45,7 @@ def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> 
         answer = _answer_by_values(recorder.values, *call)
     if answer is not None:
         return answer, True
-    result = _run_on_stand_ins(recorder, call, moved)
-    if any(map(recorder.values.stands_in, tensors_in((moved.args, result)))):
-        recorder.values.follow(*call, result)
-    return result, is_by_values
+    return _run_on_stand_ins(recorder, call, moved), is_by_values
 
 
 def _run_on_stand_ins(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> Any:
@@ -70,7 +67,7 @@ def _answer_by_values(knowledge: KnownValues, func: Any, args: Any, kwargs: Any)
     """Return what an operator makes whose output shapes or numbers depend on values; None where these are unknown."""
     values = knowledge.run_on_values(func, args, kwargs)
     device = next((tensor.device for tensor in tensors_in(args) if knowledge.stands_in(tensor)), _CPU)
-    if values is not None:
+    if values is not UNKNOWN:
         return _replace_by_stand_ins(knowledge, values, device)
     if func is _INDEX:
         return _index_by_masks(knowledge, args[0], args[1], device)
@@ -80,12 +77,9 @@ def _answer_by_values(knowledge: KnownValues, func: Any, args: Any, kwargs: Any)
 
 
 def _replace_by_stand_ins(knowledge: KnownValues, values: Any, device: torch.device) -> Any:
-    """Return for real tensors others without values, of which the real ones are known; numbers as they are."""
+    """Return for real tensors others without values; numbers as they are."""
     if isinstance(values, torch.Tensor):
-        stand_in = knowledge.make_stand_in(values, device)
-        if is_small(values):
-            knowledge.give(stand_in, values)
-        return stand_in
+        return knowledge.make_stand_in(values, device)
     if isinstance(values, (list, tuple)):
         return tuple(_replace_by_stand_ins(knowledge, value, device) for value in values)
     return values

@@ -10,34 +10,31 @@ Another library may give its operators other kernels: their plans are not kept e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import torch
 from msgspec import Struct
-from torch import nn
 
 from profilerkit.arguments.structures import tensors_in as values_in
 from profilerkit.costs import convention
 from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
-from ..compat.operators import find_operator, find_tag, read_schema
-from ..compat.tensors import FakeTensor, stands_in, storage_address
+from ..compat.operators import find_tag, read_schema
+from ..compat.tensors import stands_in
 from ..costs import Cost, Kind, are_as_shipped, is_plain, op_cost
 from ..model.packed_weights import is_package, unpack
 from ..model.storages import count_stored_bytes, list_parts, storage_key
-from .attention_kernels import list_kernel_conditions
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .masked_attention import count_attended_macs, is_masked
-from .operator_facts import FROM_SHAPES, LIFT, OperatorCall, may_return_arguments, tensors_among, tensors_in
+from .operator_facts import LIFT, OperatorCall, ValueNature, find_nature, may_return_arguments, tensors_in
 from .records import tensor_info
 
-__all__ = ["Plan", "PlanStore", "Signature", "find_plans", "make_plan", "read_signature"]
+__all__ = ["Plan", "PlanStore", "find_plans", "make_plan"]
 
-_make = partial(torch.empty_strided, device=torch.device("meta"))
+_META = torch.device("meta")
 _INPLACE_VIEW = find_tag("inplace_view")
 #: Types of the parts of a key that are no objects of the user.
 _PLAIN = frozenset(
@@ -58,34 +55,19 @@ class Plan(Struct, frozen=True):
 
     Attributes:
         operator: The record of each call, without its layer and without the operators whose results it reads.
-        rebuild: A function that makes each output, None for an output that is None; None if the operator must run
-            again.
-        is_single: Whether it returns one tensor.
-        is_in_place: Whether this tensor is its first argument.
+        make: Returns for its arguments what it makes on the meta device; None if the operator must run again.
         is_fresh: Whether its outputs are new tensors, none of its arguments.
-        has_values: Whether the values of its outputs may be known although those of its first argument are not.
+        nature: How it uses values.
         bytes_inside: Bytes that are alive only while it runs.
         unknown_inside: The memory that it needs of an unknown size, in words; empty if there is none.
     """
 
     operator: OpRecord
-    rebuild: tuple[Callable[[], torch.Tensor] | None, ...] | None
-    is_single: bool
-    is_in_place: bool
+    make: Callable[[Any], Any] | None
     is_fresh: bool
-    has_values: bool
+    nature: ValueNature
     bytes_inside: int
     unknown_inside: str
-
-    def replay(self, args: Any) -> Any:
-        """Return the outputs on the meta device without running the operator."""
-        if self.is_in_place:
-            return args[0]
-        makers = self.rebuild or ()
-        if self.is_single:
-            (make,) = makers
-            return make and make()
-        return tuple([make and make() for make in makers])
 
 
 class PlanStore(NamedTuple):
@@ -134,15 +116,11 @@ def make_plan(call: OperatorCall, kind: Kind, result: Any, device: torch.device 
     """Return the plan of an operator from its first run; ``device`` is the device whose kernels a run would use."""
     func, args, kwargs = call
     outputs = list(tensors_in(result))
-    is_single = isinstance(result, torch.Tensor)
-    is_in_place = is_single and bool(args) and result is args[0]
     return Plan(
         operator=_make_record(call, op_cost(func, kind, args, kwargs, result), outputs),
-        rebuild=_describe_outputs(call, result, is_in_place=is_in_place),
-        is_single=is_single,
-        is_in_place=is_in_place,
+        make=_find_maker(call, result),
         is_fresh=not may_return_arguments(func) or func is LIFT,
-        has_values=_may_have_values(call, is_in_place=is_in_place),
+        nature=find_nature(func),
         bytes_inside=count_bytes_inside(call, result, device),
         unknown_inside=find_unknown_inside(func, args, device) or _name_unknown(func, outputs),
     )
@@ -177,21 +155,29 @@ def _name_unknown(func: Any, outputs: Sequence[torch.Tensor]) -> str:
     return ""
 
 
-def _describe_outputs(
-    call: OperatorCall, result: Any, *, is_in_place: bool
-) -> tuple[Callable[[], torch.Tensor] | None, ...] | None:
-    """Return a function that makes each output, None for an output that is None; None if the operator must run again.
+def _find_maker(call: OperatorCall, result: Any) -> Callable[[Any], Any] | None:
+    """Return a function that makes the outputs of an operator anew; None if the operator must run again.
 
     It must run again if an output is no tensor on the meta device, or not a new one with memory of its own.
     """
     outputs = result if isinstance(result, tuple) else (result,)
-    if not all(item is None or (isinstance(item, torch.Tensor) and item.is_meta) for item in outputs):
+    is_made_on_meta = all(item is None or (isinstance(item, torch.Tensor) and item.is_meta) for item in outputs)
+    if not is_made_on_meta or _INPLACE_VIEW in call.func.tags:
         return None
-    if _INPLACE_VIEW in call.func.tags or not (is_in_place or _are_new(call, list(tensors_in(outputs)))):
+    if call.args and result is call.args[0]:
+        return itemgetter(0)
+    if not _are_new(call, list(tensors_in(outputs))):
         return None
-    return tuple(
-        None if item is None else partial(_make, item.shape, item.stride(), dtype=item.dtype) for item in outputs
-    )
+    makers = [_make_like(item) for item in outputs]
+    return makers[0] if result is outputs[0] else lambda args: tuple([make(args) for make in makers])
+
+
+def _make_like(output: torch.Tensor | None) -> Callable[[Any], torch.Tensor | None]:
+    """Return a function that makes an output like this one; None where there is none."""
+    if output is None:
+        return lambda args: None
+    shape, strides, dtype = output.shape, output.stride(), output.dtype
+    return lambda args: torch.empty_strided(shape, strides, dtype=dtype, device=_META)
 
 
 def _are_new(call: OperatorCall, outputs: Sequence[torch.Tensor]) -> bool:
@@ -203,13 +189,6 @@ def _are_new(call: OperatorCall, outputs: Sequence[torch.Tensor]) -> bool:
     return set(map(storage_key, outputs)).isdisjoint(map(storage_key, call.tensors))
 
 
-def _may_have_values(call: OperatorCall, *, is_in_place: bool) -> bool:
-    """Return whether the values of the outputs may be known although those of the first argument are not."""
-    if not (call.args and isinstance(call.args[0], torch.Tensor)):
-        return True
-    return read_schema(call.func).name in FROM_SHAPES or (is_in_place and not call.args[0].is_floating_point())
-
-
 def _find_product_dtype(call: OperatorCall, output: TensorInfo) -> str | None:
     """Return the dtype of the factors of a product if it differs from the dtype of the result; otherwise None."""
     packed = [weight for package in values_in(call.args, is_package) for weight in unpack(package)]
@@ -219,77 +198,3 @@ def _find_product_dtype(call: OperatorCall, output: TensorInfo) -> str | None:
     factors = call.args[1:] if has_addend else call.args
     dtypes = [tensor_info(item).dtype for item in factors if isinstance(item, torch.Tensor) and item.dim() > 1]
     return None if set(dtypes) <= {output.dtype} else product_dtype(dtypes, output.dtype)
-
-
-# Signatures -----------------------------------------------------------------------------------------------------------
-
-
-_ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
-_LINEAR = find_operator("aten.linear.default")
-#: Types of tensors whose shape, strides and dtype tell everything that a formula reads.
-_DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
-
-
-class Signature(Struct, frozen=True):
-    """The facts of an operator's call before it runs.
-
-    Attributes:
-        key: Everything that its cost and output shapes depend on; None if they depend on more.
-        are_known: Whether the origin of all its tensors is known.
-        makers: The operators that wrote last to its tensors, by the numbers of `LiveBytes`, with `INPUT` and `NOBODY`.
-    """
-
-    key: Any
-    are_known: bool
-    makers: set[int]
-
-
-def read_signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) -> Signature:
-    """Return the signature of an operator's call.
-
-    A formula gets the shapes of tensors and nothing else. The shapes of sparse and nested tensors depend on values: an
-    operator on such a tensor is never remembered. A quotient of integers has torch's default dtype, which a model may
-    change while it runs. The memory of attention depends on its kernel, and of a linear layer on whether it is trained.
-    ``storages`` are the storages of known origin, see `LiveBytes.by_storage`.
-    """
-    # Operators stay where they are, and their own hash is slow.
-    facets: list[Any] = [id(func), torch.get_default_dtype()]
-    if func is _ATTENTION:
-        facets.append(list_kernel_conditions(tensors_among(args, kwargs)))
-    elif func is _LINEAR:
-        facets.append(args[1].requires_grad)
-    makers: set[int] = set()
-    try:
-        are_known = _add_facets(args, facets, makers, storages)
-        if kwargs:
-            facets.append(tuple(kwargs))
-            are_known &= _add_facets(kwargs.values(), facets, makers, storages)
-    except (RuntimeError, NotImplementedError):  # of tensors that are not dense
-        return Signature(None, False, makers)
-    return Signature(tuple(facets), are_known, makers)
-
-
-def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:
-    """Add the facets of each value to a key, and its last writer; return whether the origin of all tensors is known.
-
-    The facets of a tensor are its shape, strides, dtype and device; those of any other value its type and the value.
-    """
-    are_known = True
-    for value in values:
-        kind = type(value)
-        if kind in _DENSE_TYPES:
-            # Sparse and nested tensors have no storage, or no shape.
-            entry = storages.get(storage_address(value.untyped_storage()))
-            if entry is None or entry.suspicion is not None:
-                are_known = False
-            if entry is not None:
-                makers.add(entry.maker)
-            facets += (value.shape, value.stride(), value.dtype, value.is_meta)
-        elif isinstance(value, (list, tuple)):
-            facets += (kind, len(value))
-            are_known &= _add_facets(value, facets, makers, storages)
-        elif isinstance(value, torch.Tensor):
-            raise NotImplementedError
-        else:
-            facets += (kind, value)
-    return are_known

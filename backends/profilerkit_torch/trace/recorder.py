@@ -40,7 +40,8 @@ from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
 from .pass_record import NOTHING, PassRecord
-from .plans import Plan, PlanStore, Signature, find_plans, make_plan, read_signature
+from .plans import Plan, PlanStore, find_plans, make_plan
+from .signatures import Signature, read_signature
 from .stand_ins import OntoMeta, move_to_start
 
 __all__ = ["PassSettings", "Recorder"]
@@ -110,7 +111,7 @@ class Recorder(WatchingMode, PassRecord):
         self.formatted: list[str] = []
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: Refusal | None = None
-        self.values: KnownValues | FakeValues = KnownValues() if settings.on_meta else FakeValues()
+        self.values: KnownValues = (KnownValues if settings.on_meta else FakeValues)(self.live)
         self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
         stands_in = self.values.stands_in if settings.stands_in else None
         self.origins: Origins = Origins(self.live, stands_in, self.miss_origin)
@@ -163,15 +164,15 @@ class Recorder(WatchingMode, PassRecord):
         signature = read_signature(func, args, kwargs, self.live.by_storage)
         plan = self._plans.find(signature.key)
         call = OperatorCall(func, args, kwargs)
-        if plan is not None and plan.rebuild is not None and self.settings.on_meta:
-            return self._replay(plan, call, signature)
-        return self._run(call, signature.key, signature.are_known)
+        if plan is not None and plan.make is not None and self.settings.on_meta:
+            return self._replay(plan, plan.make(args), call, signature)
+        return self._run(call, signature.key, signature.has_suspects)
 
     def _run_with_device(self, call: OperatorCall) -> Any:
         """Run an operator that may leave the meta device: it is never remembered."""
         if call.func is _TO_COPY and self._stays(call.args[0], **call.kwargs):
             return self._run_view(self._onto_meta.move(OperatorCall(_DETACH, call.args, {})))
-        return self._run(call, None, are_known=False)
+        return self._run(call, None, has_suspects=True)
 
     def _stays(self, tensor: torch.Tensor, device: Any, dtype: Any = None, **_: Any) -> bool:
         """Return whether a tensor is moved to the device where it already is in a run, as hooks of saved tensors do.
@@ -183,27 +184,24 @@ class Recorder(WatchingMode, PassRecord):
         is_there = target == device_of_run or (target.type == "meta" and tensor.device == device_of_run)
         return is_there and dtype is tensor.dtype
 
-    def _replay(self, plan: Plan, call: OperatorCall, signature: Signature) -> Any:
-        """Make the outputs of an operator that is remembered, without running it."""
-        if not signature.are_known:
+    def _replay(self, plan: Plan, result: Any, call: OperatorCall, signature: Signature) -> Any:
+        """Record an operator that is remembered, and whose outputs were made without running it."""
+        if signature.has_suspects:
             self.origins.check(*call)
-        result = plan.replay(call.args)
-        if (
-            plan.has_values
-            or (plan.is_in_place and self.values.concrete.storages)
-            or self.values.may_know(call.args[0])
-        ):
-            self.values.follow(*call, result)
-        if not signature.are_known:
-            self.origins.exposed.renew()
         self._record_run(plan, result, call, select_makers(signature.makers, len(self.operators)))
+        nature = plan.nature
+        is_known = nature.from_shapes or not signature.has_unknown_values
+        if signature.has_known_values if nature.writes else is_known:
+            self.values.follow(*call, result)
+        if signature.has_suspects:
+            self.origins.exposed.renew()
         return result
 
     # Operators that are not remembered --------------------------------------------------------------------------------
 
-    def _run(self, call: OperatorCall, key: Any, are_known: bool) -> Any:
+    def _run(self, call: OperatorCall, key: Any, has_suspects: bool) -> Any:
         """Run an operator by its kind; note an error that is none of the model's, which may catch it."""
-        if not are_known:
+        if has_suspects:
             self.origins.check(*call)
         for tensor in call.tensors if self.settings.has_unread else ():
             if not is_plain(tensor):
@@ -249,10 +247,10 @@ class Recorder(WatchingMode, PassRecord):
     def _run_view(self, call: OperatorCall) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
         result = call.run()
-        if call.args and self.values.may_know(call.args[0]):
-            self.values.follow(*call, result)
         new = [tensor for tensor in tensors_in(result) if self.live.add(tensor)]
         if new:
+            if self.settings.stands_in:
+                self.values.follow(*call, result)
             self.origins.check_views(result, call.tensors)
             self.live.mark_as_made(tensors_in(result), call.tensors)
             if self._discount_shared(new, call) < len(new):
@@ -296,6 +294,8 @@ class Recorder(WatchingMode, PassRecord):
         self._record_run(plan, result, call, self.live.list_makers(call.tensors, len(self.operators)))
         if not plan.is_fresh:
             self.live.mark_as_made(tensors_in(result), moved.tensors)
+        if self.settings.stands_in and any(map(self.values.stands_in, tensors_in((moved.args, result)))):
+            self.values.follow(*call, result)
         return result
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
@@ -318,7 +318,7 @@ class Recorder(WatchingMode, PassRecord):
             self.live.mark_as_made((result,), call.args[:1])
         size, index = 0 if call.func is _ZEROS_WITHOUT_MEMORY else None, len(self.operators)
         new = []
-        for tensor in (result,) if plan.is_single else tensors_in(result):
+        for tensor in (result,) if isinstance(result, torch.Tensor) else tensors_in(result):
             if self.live.add(tensor, size, plan.is_fresh, index):
                 new.append(tensor)
         if new and not plan.is_fresh:

@@ -12,6 +12,7 @@ from torch import nn
 
 from profilerkit import ModelInputs
 from profilerkit_torch.trace.known_values import FakeValues, KnownValues
+from profilerkit_torch.trace.live_bytes import LiveBytes
 
 #: Ways in which a model brings a mask to the device of its input.
 MOVES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -39,7 +40,7 @@ def test_zeros_without_memory_get_some() -> None:
     """Gradients that are undefined are such zeros; torch's primitives, given these, end the process."""
     zeros = torch._efficientzerotensor((1, 2))
     assert zeros.data_ptr() == 0
-    product = KnownValues().run_on_values(torch.ops.prims.mul.default, (zeros, torch.ones(1, 2)), {})
+    product = KnownValues(LiveBytes()).run_on_values(torch.ops.prims.mul.default, (zeros, torch.ones(1, 2)), {})
     assert product.tolist() == [[0.0, 0.0]]
 
 
@@ -54,7 +55,7 @@ def test_a_mask_that_is_moved_keeps_its_values(move: str, device: str, monkeypat
     assert trace.notes == ()
 
 
-def _refuse(self: Any) -> None:
+def _refuse(self: Any, live: LiveBytes) -> None:
     raise AssertionError("a second pass, on fake tensors")
 
 
