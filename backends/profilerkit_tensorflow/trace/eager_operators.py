@@ -1,4 +1,4 @@
-"""Operators that TensorFlow runs one by one, as its callbacks show them: their layers, their cost, the bytes alive."""
+"""Operators that TensorFlow runs one by one, as its callbacks show them: their layers and their cost."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from .split_products import EagerCall, EagerPatterns
 from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 
-__all__ = ["EagerOperators", "is_small", "watch_operators"]
+__all__ = ["EagerOperators", "describe_tensor", "is_small", "watch_operators"]
 
 
 class _Ran(NamedTuple):
-    """One operator that ran, how its formula sees that call, and the bytes alive after it."""
+    """One operator that ran, and how its formula sees that call."""
 
     executed: Executed
     call: OpCall
-    live_bytes: int
 
 
 class EagerOperators:
@@ -39,35 +38,33 @@ class EagerOperators:
     Attributes:
         executed: The operators in the order in which they ran, and one for each call of a layer that has a formula;
             from `price_all`.
-        live_bytes: The bytes alive after each of them; from `price_all`.
         uncounted: The operators without a known cost, with the number of their calls.
     """
 
     def __init__(self) -> None:
         self.executed: list[Executed] = []
-        self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         self._ran: list[_Ran] = []
         self._patterns = EagerPatterns()
 
-    def record(self, call: EagerCall, owner: Owner, live_bytes: int = 0, are_given: Sequence[bool] = ()) -> None:
-        """Keep one operator, which has run in a call of a layer, and the bytes alive after it.
+    def record(self, call: EagerCall, owner: Owner, are_given: Sequence[bool] = ()) -> None:
+        """Keep one operator, which has run in a call of a layer.
 
         ``are_given`` says which of its inputs are no constants in the model's code; by default all are constants.
         """
-        read = list(map(_describe_tensor, call.inputs))
+        read = list(map(describe_tensor, call.inputs))
         looked_up = count_held_bytes(call.inputs[0]) if call.kind in LOOKUPS else 0
         executed = Executed(
             type=call.kind,
             name=call.kind,
             inputs=tuple(tensor.number for tensor in read),
-            outputs=tuple(map(_describe_tensor, call.outputs)),
+            outputs=tuple(map(describe_tensor, call.outputs)),
             times=1,
             owner=owner,
             input_bytes=looked_up + sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
-        self._ran.append(_Ran(executed, _write_for_formula(call, are_given), live_bytes))
+        self._ran.append(_Ran(executed, _write_for_formula(call, are_given)))
         self._patterns.note(executed, call)
 
     def price_all(self) -> None:
@@ -77,19 +74,15 @@ class EagerOperators:
         """
         counted: set[Owner] = set()
         for ran in self._ran:
-            self._keep(ran.executed, ran.live_bytes)
+            self.executed.append(ran.executed)
             layer_cost = ran.executed.owner.find_layer_cost()
             if layer_cost is None:
                 price(ran.executed, ran.call)
             elif layer_cost.call not in counted:
                 counted.add(layer_cost.call)
-                self._keep(make_layer_operator(layer_cost, times=1), ran.live_bytes)
+                self.executed.append(make_layer_operator(layer_cost, times=1))
         self.uncounted.update(executed.missing for executed in self.executed if executed.missing)
         self._patterns.apply()
-
-    def _keep(self, executed: Executed, live_bytes: int) -> None:
-        self.executed.append(executed)
-        self.live_bytes.append(live_bytes)
 
 
 @contextmanager
@@ -115,7 +108,7 @@ def watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
 _MOST_READ = 64
 
 
-def _describe_tensor(tensor: Any) -> Tensor:
+def describe_tensor(tensor: Any) -> Tensor:
     """Return number, shape and dtype of an eager tensor."""
     return Tensor(identify_tensor(tensor), static_shape(tensor), tensor.dtype.name)
 

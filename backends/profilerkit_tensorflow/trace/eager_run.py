@@ -1,7 +1,6 @@
 """One eager forward pass, watched operator by operator: for models that cannot be traced.
 
-The operators of such a model depend on values, so its costs are valid only for these inputs. The bytes alive are the
-bytes of eager execution: each tensor lives until the last Python reference to it is gone.
+The operators of such a model depend on values, so its costs are valid only for these inputs.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import call_to_build
 from .departures import Departures
-from .eager_memory import EagerLiveBytes
-from .eager_operators import EagerOperators, watch_operators
+from .eager_operators import EagerOperators, describe_tensor, watch_operators
 from .layers import LayerCalls
 from .split_products import EagerCall
+from .tensor_facts import Tensor
 from .values import LOOKUPS
 
 __all__ = ["EagerRun", "run_eagerly"]
@@ -57,13 +56,14 @@ def run_eagerly(
 
 
 class EagerRun(EagerOperators):
-    """An eager pass of a model that is built: its operators, their layers, and the bytes alive at each.
+    """An eager pass of a model that is built: its operators, and their layers.
 
     Attributes:
         layers: The layers by their paths.
         calls: The calls of the layers.
         read_handles: The handles of the variables that were read, by ``id``.
-        input_bytes: The bytes of the inputs.
+        inputs: The tensors among the inputs; of sparse and ragged ones the parts.
+        results: The tensors that the model returned, likewise.
     """
 
     def __init__(self, model: Any, inputs: ModelInputs, is_traceable: bool) -> None:
@@ -74,14 +74,12 @@ class EagerRun(EagerOperators):
         self.layers: list[tuple[str, Any]] = list_layers(model)
         self.calls: LayerCalls = LayerCalls(self.layers, training=False)
         self.read_handles: dict[int, Any] = {}
-        self._live = EagerLiveBytes()
-        self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
-        self.input_bytes: int = self._live.total
+        self.inputs: list[Tensor] = _list_parts(list(inputs.leaves()))
+        self.results: list[Tensor] = []
         #: TensorFlow numbers tensors as it makes them: the number of the last tensor before the run.
         self._last_before = read_number(tf.constant(0))
         self._made_by_operators: set[int] = set()
         self._departures = Departures(lambda: self.calls.owner.path)
-        self._returned_values = False
 
     def run(self) -> None:
         """Run the model; work without operators that show it is uncounted."""
@@ -95,13 +93,13 @@ class EagerRun(EagerOperators):
         if not self._is_traceable:
             self._departures.check_results(outputs, self._is_known)
         self.uncounted.update(self._departures.missing)
-        self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in tf.nest.flatten(outputs))
+        self.results = _list_parts(outputs)
 
     @property
     def did_nothing(self) -> bool:
         """Whether no operator ran and no value came out, although the model has weights to work with."""
         has_weights = any([*name_own_weights(layer)] for _, layer in self.layers)
-        return has_weights and not self.executed and not self._returned_values
+        return has_weights and not self.executed and not self.results
 
     def _is_known(self, tensor: Any) -> bool:
         """Return whether a tensor was there before the run, or an operator that was seen has made it."""
@@ -113,11 +111,16 @@ class EagerRun(EagerOperators):
         if call.kind == "ReadVariableOp" or call.kind in LOOKUPS:
             handle = call.inputs[0]
             self.read_handles[id(handle)] = handle
-        self._live.note(call.kind, call.inputs, call.outputs)
         if not self._is_traceable:
             self._departures.check_operands(call.kind, call.inputs, self._is_known)
         self._made_by_operators.update(map(read_number, call.outputs))
-        self.record(call, self.calls.owner, self._live.total, list(map(self._is_known, call.inputs)))
+        self.record(call, self.calls.owner, list(map(self._is_known, call.inputs)))
+
+
+def _list_parts(structure: Any) -> list[Tensor]:
+    """Return the eager tensors in a structure; of sparse and ragged ones the parts."""
+    parts = tf.nest.flatten(structure, expand_composites=True)
+    return [describe_tensor(part) for part in parts if tf.is_tensor(part) and hasattr(part, "numpy")]
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from ..untouched.preservation import preserve
 from .eager_run import EagerRun, run_eagerly
 from .layer_records import layer_records, trace_layers_alone
 from .layers import LayerCalls
+from .memory import AS_A_GRAPH, list_live_bytes
 from .messages import explain_failed_pass, only_in_graphs
 from .operator_records import count_operator_macs, select_shown
 from .pricing import UNKNOWN_SHAPE
@@ -119,7 +120,10 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     read = _find_read_variables(model, run) if is_function(model) else _ReadVariables([], hidden=0)
     packing = read_packing(run.layers, read.variables)
     records = layer_records(run.layers, run.calls.calls, read.variables, packing.counts)
-    shown = select_shown(run.executed, run.live_bytes)
+    sizes = {tensor.number: tensor.bytes for tensor in run.inputs}
+    results = [tensor.number for tensor in run.results]
+    live_bytes = list_live_bytes(run.executed, run.inputs, sizes, results)
+    shown = select_shown(run.executed, live_bytes)
     unsized = {"ReadVariableOp": read.hidden} if read.hidden else {}
     if read.hidden:
         unmade = f"{format_count(read.hidden, 'variable')} to which the function's code does not lead"
@@ -128,14 +132,14 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     return ModelTrace(
         layers=records,
         operators=shown.operators,
-        memory=MemoryTimeline(count_weight_bytes(records), run.input_bytes, shown.live_bytes, unsized=unsized),
+        memory=MemoryTimeline(
+            count_weight_bytes(records), sum(sizes.values()), shown.live_bytes, AS_A_GRAPH, unsized=unsized
+        ),
         uncounted=dict(run.uncounted),
         method="an eager run",
         operator_macs=count_operator_macs(run.executed),
         unmade_weights=unmade,
-        notes=(
-            "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
-        ),
+        notes=(f"counted in one eager run, for the values of these inputs: {why}",),
     )
 
 

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from profilerkit.backend_kit.live_bytes import Step
+from profilerkit.backend_kit.live_bytes import Step, live_bytes
 
 from .kernel_memory import LIST_WRITES, count_scratch_bytes, find_shared_input, is_too_small, list_reusable
 from .tensor_facts import Tensor
 from .values import Executed
 
-__all__ = ["count_constant_bytes", "find_unsized_tensors", "write_steps"]
+__all__ = ["AS_A_GRAPH", "count_constant_bytes", "find_unsized_tensors", "list_live_bytes", "write_steps"]
+
+#: What the bytes alive are.
+AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
+
+
+def list_live_bytes(
+    operators: Sequence[Executed],
+    inputs: Iterable[Tensor],
+    sizes: Mapping[int, int],
+    results: Iterable[int],
+    loops: Sequence[tuple[int, int]] = (),
+) -> Sequence[int]:
+    """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.
+
+    Args:
+        operators: The operators.
+        inputs: The tensors that the caller holds.
+        sizes: The bytes of these, by their numbers; 0 for one that is counted elsewhere.
+        results: The numbers of the results.
+        loops: The ranges of operators that run more than once.
+    """
+    steps = write_steps(operators, inputs)
+    made = {number for step in steps for number, _ in step.makes} | sizes.keys()
+    return live_bytes(steps, sizes, [number for number in results if number in made], loops)
 
 
 def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> tuple[Step, ...]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from profilerkit.backend_kit.live_bytes import live_bytes
-
 from .folding import Folding
-from .memory import write_steps
+from .memory import list_live_bytes
 from .program import Program, ProgramInput
 from .tensor_facts import Tensor, count_tensor_bytes, static_shape
 from .values import Executed, Value
@@ -81,12 +79,6 @@ class ProgramCall(NamedTuple):
         return sum(argument.bytes for argument in self.arguments if argument.is_captured)
 
     def list_live_bytes(self, executed: Sequence[Executed], loops: Sequence[tuple[int, int]]) -> Sequence[int]:
-        """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.
-
-        Tensors that the function holds count as nothing here: they are there before and after the call.
-        """
-        steps = write_steps(executed, self.tensors)
+        """Return the bytes alive while each operator runs; tensors that the function holds count as nothing here."""
         sizes = {argument.value.number: 0 if argument.is_captured else argument.bytes for argument in self.arguments}
-        made = {number for step in steps for number, _ in step.makes} | sizes.keys()
-        kept = [value.number for value in self.results if value.number in made]
-        return live_bytes(steps, sizes, kept, loops)
+        return list_live_bytes(executed, self.tensors, sizes, [value.number for value in self.results], loops)

@@ -13,7 +13,7 @@ from profilerkit.trace.records import MemoryTimeline
 from ..model.replicas import describe_replicas, find_strategy
 from .control_flow import HANDLERS
 from .layer_records import record_program_layers
-from .memory import count_constant_bytes, find_unsized_tensors
+from .memory import AS_A_GRAPH, count_constant_bytes, find_unsized_tensors
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
 from .program import Program
@@ -21,8 +21,6 @@ from .program_calls import ProgramCall, list_arguments
 from .walk import Walk
 
 __all__ = ["count_program_macs", "observe_run", "trace_of_program"]
-
-_AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
 
 def trace_of_program(program: Program) -> ModelTrace:
@@ -39,7 +37,7 @@ def trace_of_program(program: Program) -> ModelTrace:
     return ModelTrace(
         layers=layers.records,
         operators=shown.operators,
-        memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, _AS_A_GRAPH, unsized),
+        memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, AS_A_GRAPH, unsized),
         uncounted=dict(work.count_missing()),
         method="a traced graph",
         notes=tuple(_list_notes(walk, program, layers.packing.counts)),

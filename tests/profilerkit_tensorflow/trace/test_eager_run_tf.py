@@ -107,31 +107,24 @@ def test_an_unbuilt_one_is_unbuilt_again_afterwards() -> None:
     assert model.weights == []
 
 
-def test_tensors_live_while_somebody_holds_them() -> None:
-    """Held are the input and, in turn, what is made of it: 4 kB each, two at once while an operator runs."""
+def test_the_bytes_alive_are_those_of_the_same_graph() -> None:
+    """The input, the first result, which is returned, and one in whose place each of the others is: 4 kB each."""
 
     def chain(x: Any) -> Any:
+        first = x = tf.exp(x)
+        for _ in range(3):
+            x = tf.exp(tf.reshape(x, (512, 2)))
+        return first, x
+
+    def eager_chain(x: Any) -> Any:
         assert tf.executing_eagerly()  # which keeps it from being traced
-        for _ in range(5):
-            x = tf.exp(x)
-        return x
+        return chain(x)
 
-    found = trace_model(chain, tf.zeros((1024,)))
-    assert [op.operator for op in found.operators] == ["Exp"] * 5
-    assert found.memory.input_bytes == 4096
-    assert list(found.memory.live_bytes) == [8192, 12288, 12288, 12288, 12288]
-
-
-def test_a_view_takes_no_bytes_and_a_held_tensor_does() -> None:
-    def holding(x: Any) -> Any:
-        assert tf.executing_eagerly()
-        first = tf.exp(x)
-        again = tf.reshape(first, (512, 2))
-        second = tf.exp(again)
-        return first, second
-
-    found = trace_model(holding, tf.zeros((1024,)))
-    assert list(found.memory.live_bytes) == [8192, 12288]
+    found, graph = trace_model(eager_chain, tf.zeros((1024,))), trace_model(chain, tf.zeros((1024,)))
+    assert [op.operator for op in found.operators] == ["Exp"] * 4
+    assert (found.method, graph.method) == ("an eager run", "a traced graph")
+    assert found.memory.input_bytes == graph.memory.input_bytes == 4096
+    assert list(found.memory.live_bytes) == list(graph.memory.live_bytes) == [8192, 12288, 12288, 12288]
 
 
 def test_functions_inside_run_operator_by_operator() -> None:
