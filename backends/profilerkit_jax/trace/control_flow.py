@@ -9,12 +9,11 @@ from typing import Any
 from profilerkit.backend_kit.running_order import note_apart
 from profilerkit.costs import Cost, Shape
 
-from ..compat import find_source, open_jaxpr, parameters
+from ..compat import find_source, list_scopes, open_jaxpr, parameters
 from ..costs.whole_functions import find_function_cost, is_whole_function
-from .branches import walk_cond
 from .frames import Context
 from .loops import walk_scan, walk_while
-from .values import Executed, Value, give_to_last
+from .values import Executed, Value, count_one, give_to_last
 from .walk import Handler, Walk
 
 __all__ = ["HANDLERS"]
@@ -27,6 +26,7 @@ _CALLS = """
 """
 #: The names of the parameters that hold it: each of these primitives has one of them.
 _CALLED = ("jaxpr", "call_jaxpr", "call", "callee", "callee_jaxpr", "fun_jaxpr", "fwd_jaxpr")
+_DEAREST = "which of {} branches of a cond runs is known only while it runs; the dearest is counted"
 
 
 def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
@@ -71,6 +71,25 @@ def _find_called(equation: Any, inputs: int) -> Any:
         return None
     lacks_constants = inner.constvars and not hasattr(jaxpr, "consts")
     return None if lacks_constants else jaxpr
+
+
+def _walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    """Go over the taken branch, if the given inputs decide it; otherwise over all branches, and count the dearest.
+
+    The work of the other branches is kept with the counted one: it gives the two ends of every count.
+    """
+    branches, index = parameters(equation)["branches"], walk.compute_elements(inputs[0])
+    walk.hold(inputs)
+    if index is not None:
+        chosen = min(max(int(index), 0), len(branches) - 1)
+        for branch in (*branches[:chosen], *branches[chosen + 1 :]):
+            walk.frames.left_out.update(list_scopes(branch))
+        return walk.enter(branches[chosen], inputs[1:], context)
+    bodies = [walk.walk_apart(branch, inputs[1:], context) for branch in branches]
+    dearest = max(bodies, key=lambda body: body.work.price)
+    others = [body.work for body in bodies if body is not dearest]
+    walk.work.add(count_one(dearest.work, others, _DEAREST.format(len(branches))))
+    return [value.forget() for value in dearest.outputs]
 
 
 def _walk_linear_solve(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
@@ -144,7 +163,7 @@ def _walk_elements(walk: Walk, equation: Any, inputs: Sequence[Value], context: 
 #: The function that goes over each primitive with jaxprs inside.
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_CALLS.split(), _walk_call),
-    "cond": walk_cond,
+    "cond": _walk_cond,
     "custom_linear_solve": _walk_linear_solve,
     "reduce": _walk_reduce,
     "reduce_window": _walk_reduce,

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..compat import open_jaxpr, parameters
-from .branches import count_one
 from .frames import Context
 from .origins import Loop
 from .turns import WhileLoop, count_turns
-from .values import Value, Work
+from .values import Value, Work, count_one
 from .walk import Walk
 
 __all__ = ["walk_scan", "walk_while"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from profilerkit.backend_kit import graph_branches
 from profilerkit.backend_kit.running_order import RunningOrder
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
@@ -16,7 +17,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.arrays import count_bytes
 
-__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work", "give_to_last"]
+__all__ = ["NO_WORK", "Executed", "PendingChoice", "Value", "Work", "count_one", "give_to_last"]
 
 #: The cost of an equation that only moves or names values.
 NO_WORK = Cost(0, 0)
@@ -151,3 +152,8 @@ class PendingChoice:
         for side in self.sides:
             for choice in side.choices:
                 yield from choice.list_uncounted()
+
+
+def count_one(counted: Work, others: Sequence[Work], reason: str) -> Work:
+    """Return the work of one of several bodies, and how the others differ, like `graph_branches.count_one`."""
+    return graph_branches.count_one(counted, others, [PendingChoice([counted, *others], reason)], reason)

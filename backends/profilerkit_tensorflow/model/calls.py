@@ -11,23 +11,24 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import InputError, ModelInputs, WithoutValuesError
+from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.keras_calls import call_arguments
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
 from profilerkit.unfinished import require_finished
 
 __all__ = [
     "call_model",
     "check_outputs",
     "compute_outputs",
+    "discard_updates",
     "is_saved_for_inference",
     "read_served_signature",
     "takes_training",
@@ -39,17 +40,12 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
 
     Keras models are called as layers are (inputs cast to the model's dtype, masks passed on), not through
     ``stateless_call``, which leaves that out. Functional and sequential models take one structure: several positional
-    inputs reach them as a list, keyword inputs as a dict. Raises `WithoutValuesError` for a Keras model that is not
-    built, because a call would build it.
+    inputs reach them as a list, keyword inputs as a dict.
     """
-    if is_keras(model):
-        _require_built(model)
+    if is_any_keras(model):
         args, kwargs = call_arguments(model, args, kwargs)
-        return _run_without_side_effects(model, args, {"training": False, **kwargs})
-    if is_legacy_keras(model):
-        _require_built(model)
-        args, kwargs = call_arguments(model, args, kwargs)
-        return model(*args, **{"training": False, **kwargs})
+        with discard_updates(model):
+            return model(*args, **{"training": False, **kwargs})
     if not callable(model):
         return _call_served(model, args, kwargs)
     if "training" in kwargs or not takes_training(model):
@@ -62,14 +58,10 @@ def compute_outputs(model: Any, inputs: ModelInputs) -> Any:
 
     Such a function may call the model in any way; Keras runs it in inference mode unless it says otherwise.
     """
-    function = inputs.function
-    if function is None:
+    if inputs.function is None:
         return check_outputs(call_model(model, inputs.args, inputs.kwargs))
-    if not is_keras(model):
+    with discard_updates(model):
         return check_outputs(inputs.run(model))
-    _require_built(model)
-    run = functools.partial(function, model)
-    return check_outputs(_run_without_side_effects(run, inputs.args, inputs.kwargs))
 
 
 def check_outputs(outputs: Any) -> Any:
@@ -79,19 +71,16 @@ def check_outputs(outputs: Any) -> Any:
     return outputs
 
 
-def _require_built(model: Any) -> None:
-    """Raise `WithoutValuesError` for a Keras model without weights: a call would build it."""
-    if not model.built:
-        raise WithoutValuesError(
-            f"the model {model.name!r} is not built: its weights have no values yet, and calling it would make them; "
-            "call it once with real inputs, or give its shape to model.build(), before running it"
-        )
+def discard_updates(model: Any, initialize: bool = True) -> AbstractContextManager[Any]:
+    """Return a context in which a model of Keras 3 writes to none of its variables and seeds.
 
-
-def _run_without_side_effects(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a function, in which a Keras model updates none of its variables and seeds."""
-    with sys.modules["keras"].StatelessScope():
-        return function(*args, **kwargs)
+    It gives Keras' scope, which has the values that were to be written; None for other models. Variables that are made
+    in it get their first values at its end, if ``initialize``.
+    """
+    if not is_keras(model):
+        return nullcontext()
+    scope: AbstractContextManager[Any] = sys.modules["keras"].StatelessScope(initialize_variables=initialize)
+    return scope
 
 
 # Served functions of saved models, and the parameter "training" -------------------------------------------------------

@@ -15,11 +15,11 @@ import tensorflow as tf
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit.errors import error_summary, explain_missing_step
+from profilerkit.errors import explain_missing_step
 
 from ..running.devices import copy_tensors, resolve_device
 from ..running.required_values import build_weightless
-from ..trace.messages import explain_failed_pass, explain_failures
+from ..trace.messages import explain_failures
 from ..trace.program import Program, trace_program
 from ..untouched.preservation import preserve
 from .node_owners import NodeOwners, NodePlace, XlaCall
@@ -96,7 +96,7 @@ def time_model(
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
-        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
+        with explain_failures(model, inputs):
             build_weightless(model, inputs)
             fed = copy_tensors(inputs)
             if device is None and earlier is not None and earlier.fits(model, fed):
@@ -118,7 +118,7 @@ def _add_gradients(
         reason = "it has no backward pass: none of its outputs is of a floating-point type"
         return timed._replace(no_gradients=reason)
     try:
-        with explain_failures(lambda error: ModelFailedError(error_summary(error))):
+        with explain_failures(model, fed):
             gradients = time_program(trace_program(model, fed, training=True))
     except ModelFailedError as error:
         return timed._replace(no_gradients=explain_missing_step(error.__cause__ or error))

@@ -11,10 +11,9 @@ import tensorflow as tf
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_kinds import is_any_keras
-from profilerkit.errors import ProfilerKitError
 
 from ..model.calls import call_model
-from ..trace.messages import explain_failed_pass
+from ..trace.messages import explain_failures
 from ..untouched.preservation import preserve
 from .required_values import build_weightless
 
@@ -43,13 +42,9 @@ class RepeatedCall:
 
     def run_on(self, inputs: ModelInputs) -> Any:
         """Return the model's outputs for inputs; its errors name the inputs."""
-        try:
+        with explain_failures(self.model, inputs):
             build_weightless(self.model, inputs)
             return self._run(inputs.args, inputs.kwargs)
-        except ProfilerKitError:
-            raise
-        except Exception as error:  # any error of the model
-            raise explain_failed_pass(self.model, error, inputs) from error
 
     def _run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if self._function is not None:

@@ -15,7 +15,7 @@ from profilerkit.backend_kit.passes import DevicePass
 
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt
-from ..trace.messages import explain_failed_pass, explain_failures
+from ..trace.messages import explain_failures
 from ..trace.program import Program
 from ..trace.traced_calls import quietly
 from ..untouched.preservation import preserve
@@ -43,7 +43,7 @@ def prepare_run(
     # Keras' `predict` is traced anew for each profile, because the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
     with preserve(model, variable_values=True), placed, without_warnings:
-        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
+        with explain_failures(model, inputs):
             build_weightless(model, inputs)
             if is_unbuilt(model):  # layers make variables only when they are called: no timed pass is to make any
                 compute_outputs(model, inputs)

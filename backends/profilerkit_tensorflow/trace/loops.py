@@ -17,12 +17,11 @@ from typing import Any
 
 from profilerkit.backend_kit.running_order import Body, Turns, note_apart
 
-from .branches import count_one
 from .graph_access import body_named
 from .ownership import Owner
 from .running_order import find_needed_variables
 from .turns import advance_counter, count_turns, find_steps, is_loop_counter
-from .values import Scope, Value, Work
+from .values import Scope, Value, Work, count_one
 from .walk import Walk
 
 __all__ = ["walk_loop"]

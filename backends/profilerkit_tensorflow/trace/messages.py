@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import backend_failed, explain_failure, find_raising_line
+from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.errors import ProfilerKitError
 
 from ..model.input_checks import describe_wrong_ranks
@@ -28,15 +28,14 @@ def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> Pr
 
 
 @contextmanager
-def explain_failures(explain: Callable[[Exception], Exception]) -> Iterator[None]:
-    """Raise the result of ``explain`` for an error of the model, and a backend error for an error of our own code."""
+def explain_failures(model: Any, inputs: ModelInputs) -> Iterator[None]:
+    """Raise the error to report, as `explain_failed_pass` has it, in the place of an error in the block."""
     try:
         yield
-    except (ProfilerKitError, MemoryError):
+    except ProfilerKitError:
         raise
     except Exception as error:  # any error of the model
-        line = find_raising_line(error, __package__)
-        raise (explain(error) if line is None else backend_failed(error, "tensorflow", line)) from error
+        raise explain_failed_pass(model, error, inputs) from error
 
 
 def only_in_graphs(error: BaseException | None) -> bool:

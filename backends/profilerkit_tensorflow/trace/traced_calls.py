@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.process.restoring import restored
 
 from ..compat.functions import convert, convert_arguments, make_twin
-from ..model.calls import call_model, check_outputs, takes_training
+from ..model.calls import call_model, check_outputs, discard_updates, takes_training
 from ..model.kinds import is_function
 from ..model.weights import list_trainable_variables
 
@@ -55,7 +54,7 @@ class TrainingStep(NamedTuple):
 
 def compute_traced_outputs(model: Any, inputs: ModelInputs) -> Any:
     """Return the outputs of a forward pass in inference mode."""
-    with _keep_variables(model):
+    with discard_updates(model, initialize=False):
         return check_outputs(_call(model, inputs, training=False))
 
 
@@ -70,7 +69,7 @@ def compute_training_step(
         between: Called after the forward pass, before the gradients.
     """
     model = layers[0][1]
-    with _keep_variables(model) as scope, tf.GradientTape() as tape:
+    with discard_updates(model, initialize=False) as scope, tf.GradientTape() as tape:
         tensors = [leaf for leaf in tf.nest.flatten(_call(model, inputs, training=True)) if tf.is_tensor(leaf)]
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating or tensor.dtype.is_complex]
         trained = [_find_current(v, scope) for v in list_trainable_variables(layers, tape.watched_variables())]
@@ -87,17 +86,6 @@ def _find_current(variable: Any, scope: Any) -> Any:
     if current is not None:
         return current
     return variable if isinstance(variable, tf.Variable) else variable.value
-
-
-def _keep_variables(model: Any) -> AbstractContextManager[Any]:
-    """Return a context that keeps a Keras model from writing to its variables, and initializes none of them.
-
-    It gives Keras' scope, which has the values that were to be written; None for other models.
-    """
-    if not is_keras(model):
-        return nullcontext()
-    scope: AbstractContextManager[Any] = sys.modules["keras"].StatelessScope(initialize_variables=False)
-    return scope
 
 
 def _call(model: Any, inputs: ModelInputs, training: bool) -> Any:

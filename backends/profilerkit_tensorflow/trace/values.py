@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from profilerkit.backend_kit import graph_branches
 from profilerkit.backend_kit.running_order import RunningOrder
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
@@ -14,7 +15,7 @@ from profilerkit.trace.bounds import Branch, Choice
 from .ownership import Owner
 from .tensor_facts import PartialShape, Tensor, common_shape
 
-__all__ = ["LOOKUPS", "NOT_FOLDED", "Executed", "Scope", "Value", "Work"]
+__all__ = ["LOOKUPS", "NOT_FOLDED", "Executed", "Scope", "Value", "Work", "count_one"]
 
 #: Operators that read a variable by its handle, whose bytes are the variable's.
 LOOKUPS = ("ResourceGather", "ResourceGatherNd")
@@ -171,3 +172,9 @@ class Work(RunningOrder[Executed, Choice]):
     def as_branch(self) -> Branch:
         """Return it as one side of a choice: the MACs and FLOPs by layer, each operator's in its own."""
         return Branch.of(((op.owner.path, op.macs, op.flops) for op in self.operators), self.choices)
+
+
+def count_one(counted: Work, others: Sequence[Work], reason: str) -> Work:
+    """Return the work of one of several bodies, and how the others differ, like `graph_branches.count_one`."""
+    choices = graph_branches.make_choices([work.as_branch() for work in (counted, *others)], reason)
+    return graph_branches.count_one(counted, others, choices, reason)
