@@ -17,7 +17,6 @@ from profilerkit.costs import matmul, quantization, recurrent
 from ..compat.modes import disable_dispatch_modes
 from .convolution import cost_of_convolution
 from .registry import (
-    UNCOUNTED,
     Cost,
     Shape,
     register_by_name,
@@ -144,12 +143,6 @@ def matmul_on_integers(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
 def bag_with_packed_weight(weight: Any, indices: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Dequantizing, and an addition, for each element of each row that is looked up."""
     return quantization.dequantize_and_add(indices.numel * out[-1])
-
-
-@register_op_costs("sparse::qlinear", "sparse::qlinear_dynamic", "sparse::qlinear_relu", "sparse::qlinear_relu_dynamic")
-def sparse_linear_with_packed_weight(*_: Any, out: Any, **__: Any) -> Cost:
-    """Unknown from shapes: the blocks of the weight that are stored are packed away."""
-    return UNCOUNTED
 
 
 @register_op_costs(

@@ -11,7 +11,7 @@ from typing import Any
 from profilerkit.costs import activation as activations
 from profilerkit.costs import matmul, reduction
 
-from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
 from .shapes import SparseShape
 
 
@@ -73,12 +73,6 @@ def semi_structured_linear(
     """``activation(x @ weight.T + bias)``, half of the weight being kept: its stored elements for each row of x."""
     cost = matmul.product(Shape(x[:-1]).numel * weight.numel, out.numel if bias is not None else 0)
     return activations.add_activation(cost, out.numel, None if activation == "none" else activation)
-
-
-@register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")
-def not_told(*_: Any, out: Any, **__: Any) -> Cost:
-    """Unknown from shapes: stored elements are compressed with their indices, or filled in by the solver."""
-    return UNCOUNTED
 
 
 @register_op_cost("aten::_coalesce")

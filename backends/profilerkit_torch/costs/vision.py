@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.costs import convolution, detection
 
-from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_costs
+from .registry import UNCOUNTED, Cost, Shape, register_op_cost
 
 
 @register_op_cost("torchvision::deform_conv2d")
@@ -39,9 +39,3 @@ def roi_align(x: Shape, boxes: Shape, *settings: Any, out: Shape) -> Cost:
 def position_sensitive_roi_align(*arguments: Any, out: Any) -> Cost:
     """Like ``roi_align``; each output element takes its points from a separate channel."""
     return roi_align(*arguments, out=out[0])
-
-
-@register_op_costs("torchvision::roi_pool", "torchvision::ps_roi_pool")
-def roi_pool(*_: Any, out: Any) -> Cost:
-    """Unknown from shapes: the values of the boxes determine the number of elements that each covers."""
-    return UNCOUNTED

@@ -17,7 +17,9 @@ from profilerkit_torch.costs.registry import find_formula
 
 #: Forward operators without a cost, and why.
 DELIBERATE = {
+    "aten::_cslt_sparse_mm": "stored elements are compressed with their indices",
     "aten::_dirichlet_grad": "a gradient by random numbers",
+    "aten::_spsolve": "the solver fills elements in",
     "aten::_standard_gamma_grad": "a gradient by random numbers",
     "aten::_foobar": "torch's own test",
     "aten::_test_autograd_multiple_dispatch": "torch's own test",
@@ -33,6 +35,10 @@ DELIBERATE = {
     "aten::quantized_gru": "the forms of torch 1.3, which torch no longer runs",
     "aten::quantized_lstm": "the forms of torch 1.3, which torch no longer runs",
     "prims::xor_sum": "of integers",
+    **dict.fromkeys(
+        (f"sparse::qlinear{variant}" for variant in ("", "_dynamic", "_relu", "_relu_dynamic")),
+        "the blocks of the weight that are stored are packed away",
+    ),
 }
 #: Those of torch whose operators a model calls; of oneDNN and MKL only compiled code calls them, which no mode sees.
 NAMESPACES = ("aten", "prims", "quantized", "_quantized", "sparse")
