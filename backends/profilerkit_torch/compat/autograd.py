@@ -32,6 +32,11 @@ def read_node_number(node: Any) -> int:
     return int(getattr(node, _NUMBER, _no_number)())
 
 
+def list_followers(node: Any) -> list[Any]:
+    """Return the nodes that get a gradient from a node of the backward pass, one for each gradient."""
+    return [follower for follower, _ in node.next_functions if follower is not None]
+
+
 #: The node that runs.
 find_current_node: Callable[[], Any] = require(
     "torch._C._current_autograd_node", purpose="tells which layer a node of the backward pass is of"

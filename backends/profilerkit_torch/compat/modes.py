@@ -12,7 +12,7 @@ import torch
 
 from profilerkit.backend_kit.private_names import find
 
-from .names import find_first, require_class
+from .names import find_first, require, require_class
 
 if TYPE_CHECKING:
 
@@ -93,50 +93,32 @@ class ModeStack:
             self.set(modes)
 
 
-def _read_each(path: str, stack: Callable[[], ModeStack]) -> list[Any]:
-    """Return the modes of a stack, each read by its index with the function at a path."""
-    read = find(path)
-    return [read(index) for index in range(stack().count())]
-
-
-# The name of each step of a stack has changed between releases: what is missing is done by the other steps, or by the
-# function in C below it. Both stacks refer to themselves, since they are made after the functions that replace a step.
-#: The modes that see functions.
+_SWITCHED_OFF = "switches off the modes of the caller"
+#: The modes that see functions. Without a step of Python the function in C below it does the same.
 function_modes: ModeStack = ModeStack(
     find_first("torch._C._len_torch_function_stack", instead=lambda: len(function_modes.list())),
-    find_first(
-        "torch.overrides._get_current_function_mode_stack",
-        instead=lambda: _read_each("torch._C._get_function_stack_at", lambda: function_modes),
-    ),
+    require("torch.overrides._get_current_function_mode_stack", purpose=_SWITCHED_OFF),
     find_first("torch.overrides._pop_mode", "torch._C._pop_torch_function_stack"),
     find_first("torch.overrides._push_mode", "torch._C._push_on_torch_function_stack"),
 )
 #: The modes that see operators.
 dispatch_modes: ModeStack = ModeStack(
     find_first("torch._C._len_torch_dispatch_stack", instead=lambda: len(dispatch_modes.list())),
-    find_first(
-        "torch.utils._python_dispatch._get_current_dispatch_mode_stack",
-        instead=lambda: _read_each("torch._C._get_dispatch_stack_at", lambda: dispatch_modes),
-    ),
+    require("torch.utils._python_dispatch._get_current_dispatch_mode_stack", purpose=_SWITCHED_OFF),
     find_first("torch.utils._python_dispatch._pop_mode", "torch._C._pop_torch_dispatch_stack"),
     find_first("torch.utils._python_dispatch._push_mode", "torch._C._push_on_torch_dispatch_stack"),
 )
-#: Takes all modes that see operators away in a block, also the modes of ``torch.export``; else these are left.
-disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = find_first(
-    "torch.utils._python_dispatch._disable_current_modes", instead=dispatch_modes.taken_away
+#: Takes all modes that see operators away in a block, also the modes of ``torch.export``.
+disable_dispatch_modes: Callable[[], AbstractContextManager[Any]] = require(
+    "torch.utils._python_dispatch._disable_current_modes", purpose=_SWITCHED_OFF
 )
-
-_are_functions_unseen: Callable[[], bool] = find_first(
-    "torch._C._is_torch_function_all_disabled", instead=lambda: False
-)
-#: Whether there is any mode that sees functions now.
+#: Whether there is any mode that sees functions now; else each that is on is taken for seeing them.
 is_function_mode_active: Callable[[], bool] = find_first(
-    "torch._C._is_torch_function_mode_enabled",
-    instead=lambda: function_modes.count() > 0 and not _are_functions_unseen(),
+    "torch._C._is_torch_function_mode_enabled", instead=lambda: function_modes.count() > 0
 )
-#: Hides functions from modes and subclasses in a block; else from modes alone.
-unseen_by_functions: Callable[[], AbstractContextManager[Any]] = find_first(
-    "torch._C.DisableTorchFunction", instead=function_modes.taken_away
+#: Hides functions from modes and subclasses in a block.
+unseen_by_functions: Callable[[], AbstractContextManager[Any]] = require(
+    "torch._C.DisableTorchFunction", purpose=_SWITCHED_OFF
 )
 #: Hides functions from subclasses in a block; else subclasses see them too.
 unseen_by_subclasses: Callable[[], AbstractContextManager[Any]] = find_first(

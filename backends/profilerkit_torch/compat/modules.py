@@ -17,30 +17,19 @@ from .names import find_first, read_attribute, refuse
 _module = torch.nn.Module()
 
 
-def _reader(name: str, instead: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that reads an attribute of every module; ``instead`` if this release does not have it."""
-    return attrgetter(name) if hasattr(_module, name) else instead
+def _reader(name: str, instead: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
+    """Return a function that reads an attribute of every module; without it ``instead``, or a refusal."""
+    if hasattr(_module, name):
+        return attrgetter(name)
+    return instead or refuse(f"Module.{name}", "finds the layers and the weights of a model")
 
 
-#: The parameters of a module itself by name, in torch's own dict; else in a copy, in which nothing can be replaced.
-read_parameters: Callable[[Any], dict[str, Any]] = _reader(
-    field("_parameters"),
-    lambda module: dict(torch.nn.Module.named_parameters(module, recurse=False, remove_duplicate=False)),
-)
+#: The parameters of a module itself by name, in torch's own dict, in which others can take their places.
+read_parameters: Callable[[Any], dict[str, Any]] = _reader(field("_parameters"))
 #: The same for buffers.
-read_buffers: Callable[[Any], dict[str, Any]] = _reader(
-    field("_buffers"),
-    lambda module: dict(torch.nn.Module.named_buffers(module, recurse=False, remove_duplicate=False)),
-)
+read_buffers: Callable[[Any], dict[str, Any]] = _reader(field("_buffers"))
 #: The same for the modules inside.
-read_children: Callable[[Any], dict[str, Any]] = _reader(
-    field("_modules"),
-    lambda module: {
-        name: child
-        for name, child in torch.nn.Module.named_modules(module, remove_duplicate=False)
-        if name and "." not in name
-    },
-)
+read_children: Callable[[Any], dict[str, Any]] = _reader(field("_modules"))
 #: The names of the buffers that a module does not save; else all buffers that are not in its state dict.
 unsaved_buffers: Callable[[Any], Container[str]] = _reader(
     field("_non_persistent_buffers_set"), lambda module: read_buffers(module).keys() - module.state_dict().keys()
@@ -57,15 +46,9 @@ OF_STATE_DICTS = frozenset(
 
 
 def replace_tensors(modules: Iterable[torch.nn.Module], stand_ins: Mapping[int, Any]) -> None:
-    """Replace the parameters and buffers of modules by stand-ins; raises `NotOfferedError` if that is impossible.
-
-    ``stand_ins`` has the stand-ins by the ``id`` of the tensors.
-    """
-    for read, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
-        for module in modules:
-            tensors = read(module)
-            if tensors and read(module) is not tensors:
-                refuse(f"Module.{name}", "puts tensors without values in the place of weights")()
+    """Replace the parameters and buffers of modules by stand-ins, which are given by the ``id`` of the tensors."""
+    for module in modules:
+        for tensors in (read_parameters(module), read_buffers(module)):
             if tensors:
                 tensors.update({key: stand_ins.get(id(tensor), tensor) for key, tensor in tensors.items()})
 

@@ -35,9 +35,9 @@ _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts
 #: Their names of the number of features of a token between layers, and of the number of layers.
 _WIDTH = ("hidden_size", "d_model", "n_embd", "emb_dim")
 _LAYERS = ("decoder_layers", "num_decoder_layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-#: Their names of the flag that attention and the feed-forward part of a layer run side by side; the types of models
-#: that always run them so; and the types in which most layers are one part, such as a state-space model.
+#: Their names of the flag that attention and the feed-forward part of a layer run side by side.
 _SIDE_BY_SIDE = ("parallel_attn", "use_parallel_residual")
+#: The types of models that always run both so; and the types in which most layers are one part, as a state-space model.
 _ALWAYS_SIDE_BY_SIDE = ("codegen", "cohere", "cohere2", "gptj", "phi")
 _OF_ONE_PART = ("falcon_mamba", "mamba", "mamba2", "nemotron_h", "zamba", "zamba2")
 
@@ -68,12 +68,7 @@ def find_longest_context(config: Any) -> int | None:
     sound = find_sound_positions(config)
     if sound is not None:
         return sound + int(config.max_target_positions)
-    text = find_text_configuration(config)
-    for name in _LONGEST:
-        value = getattr(text, name, None)
-        if isinstance(value, int) and value > 0:
-            return value
-    return None
+    return find_number(find_text_configuration(config), *_LONGEST)
 
 
 def find_number(config: Any, *names: str) -> int | None:
@@ -91,7 +86,7 @@ def find_number(config: Any, *names: str) -> int | None:
 
 
 def find_routing(config: Any) -> Routing | None:
-    """Return the number of experts in the layers, and how many of them a token is sent to; None without experts."""
+    """Return the number of experts in a layer, and how many of them a token is sent to; None if it is sent to all."""
     text = find_text_configuration(config)
     experts, chosen = find_number(text, *_EXPERTS), find_number(text, *_CHOSEN)
     return Routing(experts, chosen) if experts and chosen and chosen < experts else None
@@ -123,8 +118,8 @@ def find_index_stride(config: Any) -> int:
 def find_sizes(config: Any) -> ModelSizes:
     """Return the sizes of a model by its configuration."""
     text = find_text_configuration(config)
-    is_reduced_once = getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE + _OF_ONE_PART
-    is_reduced_once = is_reduced_once or any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
+    is_side_by_side = any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
+    is_reduced_once = is_side_by_side or getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE + _OF_ONE_PART
     return ModelSizes(
         find_longest_context(config),
         find_number(text, *_WIDTH),

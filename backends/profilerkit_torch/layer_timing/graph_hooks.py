@@ -18,9 +18,9 @@ from torch.utils.hooks import RemovableHandle
 
 from profilerkit.process.restoring import for_each, restored
 
-from ..compat.autograd import call_after_backward, read_current_task, read_node_number
+from ..compat.autograd import call_after_backward, list_followers, read_current_task, read_node_number
 from ..compat.modules import read_parameters
-from ..model.attributes import list_reachable
+from ..model.attributes import list_tensors
 from ..model.keras_layers import list_reported_weights
 from ..model.tensors import has_graph
 from .calls_under_way import Accumulation, Node, Span
@@ -80,7 +80,7 @@ class GraphHooks:
         if call is not None:
             call.nodes += 1
         owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
-        self._hook(node, owner, notes_end=all(map(_is_accumulation, _list_followers(node))))
+        self._hook(node, owner, notes_end=all(map(_is_accumulation, list_followers(node))))
 
     def remove(self) -> None:
         """Take every hook away, from nodes that are still alive too."""
@@ -128,14 +128,9 @@ def _walk_graph(outputs: Iterable[torch.Tensor], first: int) -> Iterator[Any]:
         node = waiting.pop()
         yield node
         if read_node_number(node) >= first:
-            unvisited = dict.fromkeys(follower for follower in _list_followers(node) if follower not in visited)
+            unvisited = dict.fromkeys(follower for follower in list_followers(node) if follower not in visited)
             visited.update(unvisited)
             waiting += unvisited
-
-
-def _list_followers(node: Any) -> list[Any]:
-    """Return the nodes that run after a node in a backward pass."""
-    return [follower for follower, _ in node.next_functions if follower is not None]
 
 
 def _is_accumulation(node: Any) -> bool:
@@ -145,7 +140,7 @@ def _is_accumulation(node: Any) -> bool:
 
 def list_graph_outputs(output: Any, modules: Iterable[nn.Module]) -> list[torch.Tensor]:
     """Return the tensors with a graph after a call: its results, and tensors in attributes and buffers of modules."""
-    tensors = [value for value in list_reachable((output,)) if isinstance(value, torch.Tensor)]
+    tensors = list_tensors((output,))
     if torch.is_grad_enabled():
         kept = (value for module in modules for attribute in module.__dict__.values() for value in _open(attribute))
         tensors += [value for value in kept if isinstance(value, torch.Tensor)]

@@ -16,7 +16,7 @@ from profilerkit.process.object_facts import copy_content, count_items, list_slo
 
 from ..compat.modules import OWN
 
-__all__ = ["EMPTY", "STANDARD", "list_further_attributes", "list_reachable", "read_slot"]
+__all__ = ["EMPTY", "STANDARD", "list_further_attributes", "list_reachable", "list_tensors", "read_slot"]
 
 _HOLDERS = (*CONTAINERS, tuple)
 #: The containers that every module has, hooks above all; most are empty.
@@ -85,6 +85,11 @@ def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int
             yield value.__dict__
         if depth > 1:
             yield from list_reachable(_list_inside(value), depth - 1, visited)
+
+
+def list_tensors(values: Iterable[Any]) -> list[torch.Tensor]:
+    """Return the tensors that values are, or lead to; a tensor that several lead to may be there repeatedly."""
+    return [value for value in list_reachable(values) if isinstance(value, torch.Tensor)]
 
 
 def _find_holder(value: Any) -> Any:

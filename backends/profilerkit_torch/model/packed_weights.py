@@ -17,7 +17,7 @@ from profilerkit.arguments.structures import tensors_in
 from ..compat.files import read_script_attributes, read_script_type
 from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_buffers, read_parameters
-from .attributes import list_reachable
+from .attributes import list_tensors
 
 __all__ = ["is_package", "list_beside_packed", "list_own_weights", "list_packed_weights", "unpack"]
 
@@ -98,7 +98,7 @@ def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:
         values["state.SCB"] = getattr(attributes["state"], "SCB", None)
     if "W_q" in read_parameters(module) or "W_q" in read_buffers(module):
         values["bias"] = attributes.get("bias")
-        scales = [item for item in list_reachable([attributes.get("meta")]) if isinstance(item, torch.Tensor)]
+        scales = list_tensors([attributes.get("meta")])
         values |= {f"meta.{index}": tensor for index, tensor in enumerate(scales)}
     return {name: item for name, item in values.items() if isinstance(item, torch.Tensor)} if values else values
 
@@ -106,8 +106,7 @@ def list_beside_packed(module: nn.Module) -> dict[str, torch.Tensor]:
 def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of the scales that a packed parameter keeps as attributes."""
     for attribute in _SCALES:
-        scales = [item for item in list_reachable([vars(tensor).get(attribute)]) if isinstance(item, torch.Tensor)]
-        for index, scale in enumerate(scales):
+        for index, scale in enumerate(list_tensors([vars(tensor).get(attribute)])):
             yield f"{name}.{attribute}.{index}", scale
 
 

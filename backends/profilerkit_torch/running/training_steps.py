@@ -18,7 +18,7 @@ from profilerkit.process.restoring import for_each, restored
 
 from ..compat.modules import ACCUMULATION_HOOKS
 from ..costs import is_plain
-from ..model.attributes import list_reachable
+from ..model.attributes import list_tensors
 from ..model.modules import list_parameters
 from .timed_passes import Autocast
 
@@ -98,11 +98,11 @@ def list_differentiated(outputs: Any) -> list[torch.Tensor]:
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
         return [loss]
-    return _list_trained(tensors_in(outputs, torch.is_tensor)) or _list_trained(list_reachable((outputs,)))
+    return _list_trained(tensors_in(outputs, torch.is_tensor)) or _list_trained(list_tensors((outputs,)))
 
 
-def _list_trained(values: Iterable[Any]) -> list[torch.Tensor]:
-    return list({id(value): value for value in values if torch.is_tensor(value) and value.requires_grad}.values())
+def _list_trained(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    return list({id(tensor): tensor for tensor in tensors if tensor.requires_grad}.values())
 
 
 def make_ones(output: torch.Tensor) -> torch.Tensor:

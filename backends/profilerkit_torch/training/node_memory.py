@@ -12,7 +12,7 @@ import torch
 
 from profilerkit.trace.records import OpRecord
 
-from ..compat.autograd import count_references, count_references_in_sum, read_node_number
+from ..compat.autograd import count_references, count_references_in_sum, list_followers, read_node_number
 from ..compat.operators import find_operator
 from ..model.storages import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
@@ -106,7 +106,7 @@ class NodeMemory:
     def _find_most_alive(self, node: Any, func: Any, args: Any) -> int | None:
         """Return the bytes that may be alive while a node runs, by one of its operators; None if all count."""
         limit = _LIMITS.get((node.name(), func))
-        if limit is None or limit.gradients != len(_list_next(node)):
+        if limit is None or limit.gradients != len(list_followers(node)):
             return None
         largest = max(tensors_in(args), key=count_stored_bytes)
         return self._running.alive_before + limit.tensors * count_stored_bytes(largest) + limit.masks * largest.numel()
@@ -132,7 +132,7 @@ class NodeMemory:
             return False
         makers = self._live.list_makers(terms[:1], len(self._operators))
         is_made_before = max(makers, default=0) < self._running.first_operator
-        followers = _list_next(node)
+        followers = list_followers(node)
         return is_made_before or len(set(followers)) < len(followers)
 
 
@@ -141,8 +141,3 @@ def _are_alike(first: Any, second: Any) -> bool:
     if not isinstance(second, torch.Tensor) or first.shape != second.shape or first.dtype != second.dtype:
         return False
     return bool(first.untyped_storage().nbytes() == first.numel() * first.element_size())
-
-
-def _list_next(node: Any) -> list[Any]:
-    """Return the nodes that get a gradient from a node of the backward pass, one for each gradient."""
-    return [follower for follower, _ in node.next_functions if follower is not None]

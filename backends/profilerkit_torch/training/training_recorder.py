@@ -22,7 +22,7 @@ from ..compat.operators import find_operator
 from ..costs import Cost, is_plain, module_cost
 from ..costs.attention import without_mask
 from ..costs.matmul import is_gradient_product, price_gradient_product
-from ..model.attributes import list_reachable
+from ..model.attributes import list_tensors
 from ..trace.layers import EndedCall
 from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import OperatorCall
@@ -162,7 +162,7 @@ class TrainingRecorder(Recorder):
         super().end_layer(module, call)
         if module_cost(module) is None or is_shipped(module) or self._covered or not self._is_differentiated():
             return
-        if any(isinstance(value, torch.Tensor) and value.requires_grad for value in list_reachable((call.output,))):
+        if any(tensor.requires_grad for tensor in list_tensors((call.output,))):
             operator = name_layer_operator("module", type(module).__name__)
             self.uncounted[f"backward of {operator}"] += 1
 

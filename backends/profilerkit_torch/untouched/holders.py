@@ -15,7 +15,7 @@ import torch
 from profilerkit.process.containers import refill
 from profilerkit.process.object_facts import copy_content
 
-from ..model.attributes import EMPTY, list_reachable
+from ..model.attributes import EMPTY, list_tensors
 from .snapshots import SlotsSnapshot
 
 __all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "read_cell"]
@@ -47,15 +47,10 @@ class Holder(ABC):
 
     def restore_if_new(self, is_unwanted: Callable[[torch.Tensor], bool]) -> list[str]:
         """Restore its contents if the new ones lead to an unwanted tensor; return the names of the changes that do."""
-        keys = [key for key, value in self.list_changes() if any(map(is_unwanted, _list_tensors(value)))]
+        keys = [key for key, value in self.list_changes() if any(map(is_unwanted, list_tensors((value,))))]
         if keys:
             self.restore()
         return [*self.list_names(keys)] if keys else []
-
-
-def _list_tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors that a value is, or leads to."""
-    return (reached for reached in list_reachable((value,)) if isinstance(reached, torch.Tensor))
 
 
 class FunctionCache(Holder):

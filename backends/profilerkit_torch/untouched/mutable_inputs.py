@@ -13,7 +13,7 @@ from profilerkit.process.object_facts import copy_content
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
-from ..model.attributes import list_reachable
+from ..model.attributes import list_reachable, list_tensors
 from ..model.storages import list_aliases, list_data_aliases
 from ..model.tensors import has_graph, view_like
 from .snapshots import note_slots, note_states
@@ -47,8 +47,7 @@ def list_input_tensors(inputs: ModelInputs) -> list[torch.Tensor]:
     """Return the tensors that are inputs themselves, and the tensors that objects among the inputs lead to."""
     leaves = list(inputs.leaves())
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    inside = list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
-    return [*tensors, *(value for value in inside if isinstance(value, torch.Tensor))]
+    return tensors + list_tensors(leaf for leaf in leaves if not isinstance(leaf, torch.Tensor))
 
 
 class InputObjects:

@@ -18,7 +18,7 @@ from profilerkit.process.inner_states import note_inner_state
 from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import Step, call_each, for_each
 
-from ..model.attributes import EMPTY, STANDARD, list_reachable, read_slot
+from ..model.attributes import EMPTY, STANDARD, list_reachable, list_tensors, read_slot
 from ..model.inventory import Inventory
 
 __all__ = [
@@ -54,7 +54,7 @@ def list_class_tensors(inventory: Inventory) -> list[torch.Tensor]:
     """Return the tensors that attributes of the user's classes lead to: they are in no inventory."""
     attributes = [vars(cls).items() for cls in list_own_classes(inventory, with_attributes=True)]
     values = [value for named in attributes for name, value in named if name[:2] != "__"]
-    return [value for value in list_reachable(values) if isinstance(value, torch.Tensor)]
+    return list_tensors(values)
 
 
 def note_class(cls: type) -> Step:
