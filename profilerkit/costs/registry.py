@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from ..arguments.checks import FLAG
 from ..errors import RegistrationConflictError
@@ -19,7 +19,12 @@ from .evaluation import CallForm, require_formula
 
 __all__ = ["CostRegistry", "read_formulas"]
 
-T = TypeVar("T")
+
+class _Block(NamedTuple):
+    """Formulas that end with a block; in a block of `CostRegistry.scoped` those that are registered inside it."""
+
+    formulas: dict[Any, Formula]
+    is_scope: bool
 
 
 class CostRegistry:
@@ -48,15 +53,13 @@ class CostRegistry:
         self.framework = framework
         self._shipped = shipped
         self._called_with = called_with or {}
-        self._formulas: dict[Any, Formula] = {}
+        #: The formulas outside of any block.
+        self._lasting = _Block({}, is_scope=True)
         #: The formulas as the backend ships them, for `list_added`.
         self._as_shipped: dict[Any, Formula] = {}
-        #: The formulas that the block of `scoped` around the code has taken; None outside of such a block.
-        self._scope: ContextVar[dict[Any, Formula] | None] = ContextVar(f"{framework}_cost_scope", default=None)
-        #: The formulas of the blocks of `override` around the code, the outermost first.
-        self._overrides: ContextVar[tuple[Mapping[Any, Formula], ...]] = ContextVar(
-            f"{framework}_cost_overrides", default=()
-        )
+        #: The blocks around the code, the outermost first: the formulas outside of any, then those of `scoped` and
+        #: `override`.
+        self._blocks: ContextVar[tuple[_Block, ...]] = ContextVar(f"{framework}_blocks", default=(self._lasting,))
         #: Grows with each change of a formula, and with each block that begins or ends.
         self._changes = 0
 
@@ -79,43 +82,35 @@ class CostRegistry:
             return lambda function: self.register(key, function, override=override, kind=kind, name=name)
         title = f"{kind} {name or key}"
         require_formula(formula, title, self._called_with.get(kind))
+        scopes = [block.formulas for block in self._blocks.get() if block.is_scope]  # those of `override` take none
         if not FLAG("override", override):
-            self._require_free(key, title, is_layer=kind != "operator")
-        self._put(key, formula)
+            if any(key in formulas for formulas in scopes):
+                raise RegistrationConflictError(f"{title} has a cost formula already; pass override=True to replace it")
+            if kind != "operator" and self._shipped(key):
+                raise RegistrationConflictError(
+                    f"{title} comes with {self.framework}, and its operators are counted; pass override=True to count "
+                    "the whole of it by this formula instead"
+                )
+        scopes[-1][key] = formula
+        self._changes += 1
         return formula
-
-    def _require_free(self, key: Any, title: str, is_layer: bool) -> None:
-        """Raise `RegistrationConflictError` for a key that has a formula, or whose operators are counted."""
-        if key in self._formulas or key in (self._scope.get() or {}):  # one of `override` ends with its block
-            raise RegistrationConflictError(f"{title} has a cost formula already; pass override=True to replace it")
-        if is_layer and self._shipped(key):
-            raise RegistrationConflictError(
-                f"{title} comes with {self.framework}, and its operators are counted; pass override=True to count the "
-                "whole of it by this formula instead"
-            )
 
     def register_whole(self, formulas: Mapping[Any, Formula], register: Callable[[Any, Formula], object]) -> None:
         """Register the formulas of a plugin by a function that registers one; if one is refused, none is registered.
 
         They stay after a block of `scoped`, because a plugin is loaded once, wherever its first profile happens to run.
         """
-        trial: dict[Any, Formula] = {}  # an error leaves nothing registered
-        for scope in (trial, None):
-            with self._within(self._scope, scope):
+        outermost = self._blocks.get()[:1]
+        for trial in ((_Block({}, is_scope=True),), ()):  # at first an error leaves nothing registered
+            with self._within((*outermost, *trial)):
                 for key, formula in formulas.items():
                     register(key, formula)
 
-    def _put(self, key: Any, formula: Formula) -> None:
-        """Keep a formula: until the end of the block of `scoped`, if there is one."""
-        scope = self._scope.get()
-        (self._formulas if scope is None else scope)[key] = formula
-        self._changes += 1
-
     def get(self, *keys: Any) -> Formula | None:
-        """Return the formula for the first key that has one, or None; formulas of a block come before all others."""
-        for formulas in (*reversed(self._overrides.get()), self._scope.get() or {}, self._formulas):
+        """Return the formula for the first key that has one, or None; those of the innermost block come first."""
+        for block in reversed(self._blocks.get()):
             for key in keys:
-                formula: Formula | None = formulas.get(key)
+                formula: Formula | None = block.formulas.get(key)
                 if formula is not None:
                     return formula
         return None
@@ -125,21 +120,21 @@ class CostRegistry:
 
         Reports name each other formula that is in force among the conditions of their numbers.
         """
-        self._as_shipped = dict(self._formulas)
+        self._as_shipped = dict(self._lasting.formulas)
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that are not those of the backend for their keys: the caller's, the plugins'.
 
         A formula of the backend that the caller gives to another key is one of them.
         """
-        in_force = self._formulas | (self._scope.get() or {})
-        for formulas in self._overrides.get():
-            in_force |= formulas
+        in_force: dict[Any, Formula] = {}
+        for block in self._blocks.get():
+            in_force |= block.formulas
         return {key: formula for key, formula in in_force.items() if self._as_shipped.get(key) is not formula}
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys that have a formula outside of any scope."""
-        return iter(tuple(self._formulas))
+        return iter(tuple(self._lasting.formulas))
 
     def __contains__(self, key: Any) -> bool:
         return self.get(key) is not None
@@ -147,12 +142,12 @@ class CostRegistry:
     @property
     def version(self) -> object:
         """A value that is equal as long as `get` returns the same, in this context: for caches of derived results."""
-        return self._changes, id(self._scope.get()), tuple(map(id, self._overrides.get()))
+        return self._changes, tuple(map(id, self._blocks.get()))
 
     @contextmanager
     def scoped(self) -> Iterator[None]:
         """Remove at the end all formulas that this context registered inside: for tests, and to try formulas."""
-        with self._within(self._scope, dict(self._scope.get() or {})):
+        with self._within((*self._blocks.get(), _Block({}, is_scope=True))):
             yield
 
     @contextmanager
@@ -162,23 +157,23 @@ class CostRegistry:
         """Count by other formulas inside a ``with`` block, in this context alone.
 
         They take precedence over all others; in nested blocks, the inner block's formulas do. A formula that is
-        registered inside the block stays after it, because a plugin may be loaded at any time. Raises `ArgumentError`
-        for a value that is not a formula; then nothing is changed.
+        registered inside the block stays after it. Raises `ArgumentError` for a value that is not a formula; then
+        nothing is changed.
         """
         for key, formula in formulas.items():
             require_formula(formula, f"{kind(key)} {key}", self._called_with.get(kind(key)))
-        with self._within(self._overrides, (*self._overrides.get(), dict(formulas))):
+        with self._within((*self._blocks.get(), _Block(dict(formulas), is_scope=False))):
             yield
 
     @contextmanager
-    def _within(self, variable: ContextVar[T], value: T) -> Iterator[None]:
-        """Let a variable of the context have a value inside a block."""
-        token = variable.set(value)
+    def _within(self, blocks: tuple[_Block, ...]) -> Iterator[None]:
+        """Let these be the blocks around the code, in this context alone."""
+        token = self._blocks.set(blocks)
         self._changes += 1
         try:
             yield
         finally:
-            variable.reset(token)
+            self._blocks.reset(token)
             self._changes += 1
 
 
@@ -187,6 +182,7 @@ def read_formulas(returned: Any) -> dict[Any, Formula]:
     costs: Any = {} if returned is None else returned
     if not isinstance(costs, Mapping):
         raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")
-    for op in (op for op, formula in costs.items() if not callable(formula)):
-        raise TypeError(f"the formula for {op} is {costs[op]!r}, which cannot be called")
+    for op, formula in costs.items():
+        if not callable(formula):
+            raise TypeError(f"the formula for {op} is {formula!r}, which cannot be called")
     return dict(costs)

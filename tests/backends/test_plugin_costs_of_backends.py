@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 from frameworks import Framework
-from hook_plugins import free
+from hook_plugins import free, lasting_for_a_test
 
 from profilerkit import RegistrationConflictError
 
 
-def test_a_backend_takes_formulas_for_operators_and_layers(
-    framework: Framework, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backend_takes_formulas_for_operators_and_layers(framework: Framework) -> None:
     class Attention(framework.layer_class):  # type: ignore[misc,name-defined]
         """A layer with a formula of its own."""
 
     costs, backend = framework.costs.COSTS, framework.backend
-    monkeypatch.setattr(costs, "_formulas", {key: costs.get(key) for key in costs})  # they would stay
-    backend.add_costs({framework.new_operator: free, Attention: free})  # type: ignore[attr-defined]
-    assert framework.formula_of_layer(Attention()) is free
-    assert costs.get(framework.new_operator) is free
-    with pytest.raises(RegistrationConflictError, match=f"operator {framework.matmul}.* has a cost formula already"):
-        backend.add_costs({"mylib::new": free, framework.matmul: free})  # type: ignore[attr-defined]
-    assert costs.get("mylib::new") is None, "all of them or none"
+    with lasting_for_a_test(costs):
+        backend.add_costs({framework.new_operator: free, Attention: free})  # type: ignore[attr-defined]
+        assert framework.formula_of_layer(Attention()) is free
+        assert costs.get(framework.new_operator) is free
+        with pytest.raises(
+            RegistrationConflictError, match=f"operator {framework.matmul}.* has a cost formula already"
+        ):
+            backend.add_costs({"mylib::new": free, framework.matmul: free})  # type: ignore[attr-defined]
+        assert costs.get("mylib::new") is None, "all of them or none"

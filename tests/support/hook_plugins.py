@@ -1,14 +1,15 @@
 """Plugins that code registers, and a backend that takes their cost formulas."""
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
 from plugin_fixtures import EntryPoints
 
 from profilerkit import BackendInfo, LoaderInfo, RegistrationConflictError, RendererInfo, hookimpl
-from profilerkit.costs import Cost
+from profilerkit.costs import Cost, CostRegistry
 from profilerkit.hooks.hook_manager import Manager
 from profilerkit.hooks.manager import list_offers
 from profilerkit.hooks.manager import manager as plugin_manager
@@ -78,3 +79,10 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> BackendInfo:
 
 def free(*args: Any, **kwargs: Any) -> Cost:
     return Cost(0, 0)
+
+
+@contextmanager
+def lasting_for_a_test(costs: CostRegistry) -> Iterator[None]:
+    """Let formulas that stay, as those of plugins do, end with the block."""
+    with costs._within((costs._lasting._replace(formulas={key: costs.get(key) for key in costs}),)):
+        yield

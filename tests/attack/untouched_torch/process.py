@@ -52,7 +52,7 @@ def _functorch() -> Any:
 
 
 def _cost_tables() -> list[Any]:
-    return [costs.COSTS._formulas, costs.COSTS._scope.get() or {}, *costs.COSTS._overrides.get()]
+    return [block.formulas for block in costs.COSTS._blocks.get()]
 
 
 def _functions() -> Any:

@@ -18,6 +18,7 @@ from time_limits import run_program
 pytest.importorskip("torch", reason="torch is not installed")
 
 from click.testing import CliRunner
+from hook_plugins import lasting_for_a_test
 
 from profilerkit import (
     Backend,
@@ -182,9 +183,9 @@ def shouting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     vars(point)["dist"] = types.SimpleNamespace(name="my-shouts", version="3.1")
     installed = tuple(metadata.entry_points(group="profilerkit"))
     monkeypatch.setattr(metadata, "entry_points", lambda group: (*installed, point))
-    monkeypatch.setattr(COSTS, "_formulas", {op: COSTS.get(op) for op in COSTS})  # those of a plugin would stay
     plugins.forget()
-    yield
+    with lasting_for_a_test(COSTS):
+        yield
     plugins.forget()
 
 
