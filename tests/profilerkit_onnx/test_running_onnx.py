@@ -32,7 +32,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend import RunOptions
-from profilerkit_onnx.running import devices, optimized, sessions
+from profilerkit_onnx.running import devices, sessions
 from profilerkit_onnx.running.runs import make_call
 from profilerkit_onnx.running.sessions import LEVELS
 
@@ -233,14 +233,8 @@ def test_a_pass_that_fails_is_the_model_s_error() -> None:
         ran(model, ModelInputs(np.ones((2, 4), F), np.ones((3, 4), F)))
 
 
-def test_a_model_of_more_than_two_gigabytes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_MODEL_BYTES", 1000)
-    with pytest.raises(NotOfferedError, match="save it with external data, and give its path"):
-        ran(build_mlp(), ModelInputs(X))
-
-
 class TooLarge:
-    """A stand-in for a model of more than 2 GB: protobuf writes no such message, nor says its size."""
+    """A stand-in for a model of more than 2 GB: protobuf writes no such message."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.model = model
@@ -248,18 +242,14 @@ class TooLarge:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
-    def ByteSize(self) -> int:
+    def SerializeToString(self) -> bytes:
         raise EncodeError("Failed to serialize proto")
 
 
-@pytest.mark.parametrize("module", [sessions, optimized])
-def test_a_model_whose_size_protobuf_cannot_say_is_too_large(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both where a session is made of a model, and where its rewritten graph is asked for too."""
-    model = build_mlp()
-    monkeypatch.setattr(module, "read_whole", TooLarge)
-    monkeypatch.setattr(optimized, "deepcopy", lambda whole: whole)
+def test_a_model_that_protobuf_cannot_write_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "read_whole", TooLarge)
     with pytest.raises(NotOfferedError, match="more than the 2 GB .* save it with external data, and give its path"):
-        optimized.optimize(model)
+        ran(build_mlp(), ModelInputs(X))
 
 
 def test_without_the_runtime_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,10 @@ from ..model.declared_inputs import list_declared
 from ..model.layer_metadata import NodeLayers, write_layers
 from ..model.model_file import read_whole
 from ..model.scopes import find_scopes
+from ..model.types import count_bytes
 from .devices import resolve_device
 from .node_origins import Origin, find_origins, main_node
-from .sessions import LEVELS, is_larger, make_options, make_session
+from .sessions import LEVELS, make_options, make_session
 
 __all__ = ["Rewritten", "optimize", "rewrite"]
 
@@ -42,8 +43,9 @@ class Rewritten:
 def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> ModelProto:
     """Return the graph that onnxruntime runs in place of a model's graph: to profile it, or to compare the two.
 
-    Each node has the metadata of its layer; a fused node has the metadata of the first node that it covers. The weights
-    of a large model are left out: its graph can be counted, and not run.
+    Each node has the metadata of its layer; a fused node has the metadata of the first node that it covers. A node that
+    stayed as it was has the index of the written node in its name: "conv:3". The weights of a large model are left out:
+    its graph can be counted, and not run.
 
     Args:
         model: A ``ModelProto``, a path or an exported program.
@@ -75,12 +77,16 @@ def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> Model
 
 
 def rewrite(model: ModelProto, options: Any, device: str, inputs: object = None) -> Rewritten:
-    """Return a session of a model, the graph that it runs, and the origin of each node of it."""
+    """Return a session of a model, the graph that it runs, and the origin of each node of it.
+
+    Both are of a copy, in whose names each node has its index. The options get a path for the rewritten graph.
+    """
     named = _number_nodes(model)
     with TemporaryDirectory(prefix="profilerkit-") as folder:
         path = Path(folder, "rewritten.onnx")
         options.optimized_model_filepath = str(path)
-        if is_larger(named, _LARGE) or any(tensor.external_data for tensor in named.graph.initializer):
+        weights = named.graph.initializer
+        if sum(count_bytes(tensor.dims, tensor.data_type) for tensor in weights) > _LARGE:
             options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
         session = make_session(named, options, device, inputs)
         graph = onnx.load(path, load_external_data=False)

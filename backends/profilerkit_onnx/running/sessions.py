@@ -13,7 +13,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from ..model.model_file import find_weight_folder, read_whole
 from .devices import choose_providers, onnxruntime
 
-__all__ = ["LEVELS", "MAX_MODEL_BYTES", "is_larger", "make_options", "make_session"]
+__all__ = ["LEVELS", "make_options", "make_session"]
 
 #: How far onnxruntime rewrites a graph: our names of the levels, and its own.
 LEVELS = {
@@ -24,8 +24,6 @@ LEVELS = {
 }
 #: onnxruntime's number of the logging level that writes only errors that end the process: other errors are raised.
 _FATAL = 4
-#: The most bytes of a model that is passed in memory: protobuf writes no longer message.
-MAX_MODEL_BYTES = 2**31 - 1
 
 
 def make_options(level: str, num_threads: int | None = None) -> Any:
@@ -62,22 +60,16 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
     folder = find_weight_folder(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    if is_larger(model, MAX_MODEL_BYTES):
+    try:
+        content = model.SerializeToString()
+    except EncodeError:  # protobuf writes no longer message
         raise NotOfferedError(
             "the model takes more than the 2 GB that can be handed to onnxruntime at once; save it with external data, "
             "and give its path"
-        )
+        ) from None
     try:
-        return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=choose_providers(device))
+        return onnxruntime().InferenceSession(content, options, providers=choose_providers(device))
     except Exception as error:  # its errors have no base class but Exception
         raise explain_failure(
             error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?"
         ) from error
-
-
-def is_larger(model: ModelProto, limit: int) -> bool:
-    """Return whether a model takes more than a number of bytes, at most `MAX_MODEL_BYTES`."""
-    try:
-        return bool(model.ByteSize() > limit)
-    except EncodeError:  # protobuf counts the bytes by writing them, and writes no longer message
-        return True
