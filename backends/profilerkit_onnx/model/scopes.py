@@ -3,9 +3,6 @@
 torch's exporter writes paths and classes of the modules into the metadata of each node (`layer_metadata`), its older
 one the scopes into the names of the nodes alone: ``/block/conv/Conv``. A Keras model that tf2onnx has converted has the
 scopes of TensorFlow (`keras_scopes`). Nodes without any of these belong to the model itself.
-
-So there are three ways to read the layers around each node. The next steps are nearly the same for all: the types of
-the layers, and the call of each layer that a node is in: by `CallCounter`, or for Keras by the scopes themselves.
 """
 
 from __future__ import annotations
@@ -36,8 +33,8 @@ from .nodes import list_inner_graphs
 
 __all__ = ["find_name", "find_scopes"]
 
-#: The calls of layers that a node is in, the outermost first.
-Calls: TypeAlias = tuple[Scope, ...]
+#: The calls of layers that a node is in, the outermost first, without the model's own.
+_Around: TypeAlias = tuple[Scope, ...]
 
 #: The producer name of Keras models that tf2onnx has converted.
 _FROM_KERAS = "tf2onnx"
@@ -52,41 +49,41 @@ def find_scopes(model: ModelProto) -> Scopes:
     nodes = model.graph.node
     in_metadata = list(map(read_layers, nodes))
     name = find_name(model, in_metadata)
-    if any(layers.paths for layers in in_metadata):  # first, as `optimize` writes them for all models
+    are_scoped = [bool(layers.paths) for layers in in_metadata]
+    if any(are_scoped):  # first, as `optimize` writes them for all models
         around_nodes = list(map(_list_calls, in_metadata))
-        types = _read_types(name, in_metadata, around_nodes)
+        return Scopes(_count_calls(nodes, around_nodes, are_scoped), _read_types(name, in_metadata, around_nodes))
+    if model.producer_name == _FROM_KERAS:  # the names of Keras' calls have numbers
+        around_nodes = find_keras_layers(nodes)
+        chains = [(ROOT, *around) for around in around_nodes]
     else:
-        is_keras = model.producer_name == _FROM_KERAS
-        around_nodes = find_keras_layers(nodes) if is_keras else _read_names(model)
-        types = _derive_types(name, model, around_nodes)
-        if is_keras:  # the names of Keras' calls have numbers
-            return Scopes([(ROOT, *calls) for calls in around_nodes], types)
-    return Scopes(_count_calls(nodes, around_nodes, in_metadata), types)
+        around_nodes = _read_names(model)
+        # The names of the model's own nodes begin with a slash too: "/Add".
+        chains = _count_calls(nodes, around_nodes, ["/" in node.name for node in nodes])
+    return Scopes(chains, _derive_types(name, model, around_nodes))
 
 
 def _count_calls(
-    nodes: Iterable[NodeProto], around_nodes: Iterable[Calls], in_metadata: Iterable[NodeLayers]
-) -> list[Calls]:
-    """Return the calls of layers that each node is in, the call of the model first."""
+    nodes: Iterable[NodeProto], around_nodes: Iterable[_Around], are_scoped: Iterable[bool]
+) -> list[_Around]:
+    """Return the calls of layers that each node is in, the call of the model first.
+
+    ``are_scoped`` says of each node whether the exporter tells its layer.
+    """
     counter = CallCounter()
-    chains = []
-    for node, around, layers in zip(nodes, around_nodes, in_metadata, strict=True):
-        # The older exporter begins the names of the model's own nodes with a slash too: "/Add".
-        is_scoped = bool(layers.paths) or "/" in node.name
-        chains.append(counter.enter(node.op_type, around, is_scoped))
-    return chains
+    facts = zip(nodes, around_nodes, are_scoped, strict=True)
+    return [counter.enter(node.op_type, around, is_scoped) for node, around, is_scoped in facts]
 
 
-def _list_calls(layers: NodeLayers) -> Calls:
+def _list_calls(layers: NodeLayers) -> _Around:
     """Return the layers around a node by its metadata, each once, without the model itself."""
     return tuple(Scope(path) for path in dict.fromkeys(layers.paths) if path and is_path(path))
 
 
-def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -> dict[str, str]:
+def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[_Around]) -> dict[str, str]:
     """Return the type of each layer by its path, from the operators in it: the names of nodes have no classes.
 
-    A node with graphs counts as reading the weights of its layer in them. A node that unpacks a weight reads a weight
-    too, but does not show the type of its layer; the node that reads what it has unpacked does.
+    A node with graphs counts as reading the weights of its layer in them.
     """
     weights = set()
     for tensor in model.graph.initializer:
@@ -94,18 +91,18 @@ def _derive_types(name: str, model: ModelProto, around_nodes: Iterable[Calls]) -
             weights.add(tensor.name)
     operators = []
     for node, around in zip(model.graph.node, around_nodes, strict=True):
-        operator = node.op_type
-        is_unpacking = operator == _UNPACKING
+        path, operator = around[-1].path if around else "", node.op_type
         reads_weight = not weights.isdisjoint(node.input) or bool(list_inner_graphs(node))
-        if is_unpacking and reads_weight:
+        if operator != _UNPACKING:
+            operators.append(TypedOperator(path, operator, reads_weight, operator in OPERATORS.free))
+            continue
+        if reads_weight:  # the node that reads what is unpacked shows the type of the layer
             weights.update(node.output)
-        path = around[-1].path if around else ""
-        is_free = is_unpacking or operator in OPERATORS.free
-        operators.append(TypedOperator(path, operator, reads_weight and not is_unpacking, is_free))
+        operators.append(TypedOperator(path, operator, has_weight=False, is_free=True))
     return name_types(name, operators)
 
 
-def _read_types(name: str, in_metadata: Iterable[NodeLayers], around_nodes: Iterable[Calls]) -> dict[str, str]:
+def _read_types(name: str, in_metadata: Iterable[NodeLayers], around_nodes: Iterable[_Around]) -> dict[str, str]:
     """Return the class of each layer by its path, outer layers first; ``name`` is the class of the model.
 
     If nodes tell different classes, the first class is returned.
@@ -138,7 +135,7 @@ def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
 # Names by torch's older exporter (TorchScript) ------------------------------------------------------------------------
 
 
-def _read_names(model: ModelProto) -> list[tuple[Scope, ...]]:
+def _read_names(model: ModelProto) -> list[_Around]:
     """Return the layers in names such as ``/block/block.0/Conv``, and the number of the call of each layer.
 
     The second call of a layer has a number behind its name, ``/block/convolution_1/Conv``. A layer of that name is told
