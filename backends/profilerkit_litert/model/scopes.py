@@ -7,7 +7,7 @@ with a weight is in the layer of that weight, any other in the first layer that 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
@@ -30,68 +30,57 @@ class _Node(NamedTuple):
         name: The scope that tells its layer; empty if none does.
         input: The tensors that it reads, by their numbers as text, because names may be equal; empty if left out.
         output: The tensors that it makes, in the same way.
-        has_weight: Whether it has a weight: in the graphs that it runs, such as those of a WHILE, it may have some.
     """
 
     op_type: str
     name: str
     input: Sequence[str]
     output: Sequence[str]
-    has_weight: bool
 
 
 def find_scopes(graph: Graph, name: str) -> Scopes:
     """Return the layers of a graph; ``name`` is the type of the model if its scopes tell none."""
-    packed = _find_packed(graph)
-    nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
-    around = find_keras_layers(nodes)
-    typed = [
-        TypedOperator(layers[-1].path if layers else "", node.op_type, node.has_weight)
-        for node, layers in zip(nodes, around, strict=True)
+    weights = _name_weights(graph)
+    nodes = [
+        _Node(
+            operator.name,
+            _choose_scope(_name_output(graph, operator), weight),
+            _write_numbers(operator.inputs),
+            _write_numbers(operator.outputs),
+        )
+        for operator, weight in zip(graph.operators, weights, strict=True)
     ]
-    # A layer has the type of its first operator with a weight: of one that computes with it before one that unpacks it.
-    typed.sort(key=lambda operator: operator.type == _UNPACKING)
-    return Scopes(
-        chains=[(ROOT, *layers) for layers in around],
-        types=name_types(find_keras_name(nodes) or name, typed),
-    )
-
-
-def _make_node(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> _Node:
-    output = next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
-    weight = _name_weight(graph, operator, packed)
-    return _Node(
-        operator.name,
-        _choose_scope(output, weight),
-        _write_numbers(operator.inputs),
-        _write_numbers(operator.outputs),
-        has_weight=bool(weight or operator.graphs),
-    )
+    around_nodes, typed = find_keras_layers(nodes), []
+    for operator, weight, around in zip(graph.operators, weights, around_nodes, strict=True):
+        path, is_unpacking = around[-1].path if around else "", operator.name == _UNPACKING
+        has_weight = not is_unpacking and bool(weight or operator.graphs)  # graphs inside may have some
+        typed.append(TypedOperator(path, operator.name, has_weight, is_free=is_unpacking))
+    types = name_types(find_keras_name(nodes) or name, typed)
+    return Scopes([(ROOT, *around) for around in around_nodes], types)
 
 
 def _write_numbers(indices: Sequence[int]) -> list[str]:
     return [str(index) if index >= 0 else "" for index in indices]
 
 
-def _find_packed(graph: Graph) -> dict[int, int]:
-    """Return by the index of each unpacked tensor the index of the tensor that it is unpacked from."""
-    packed = {}
-    for operator in graph.operators:
-        if operator.name == _UNPACKING and operator.inputs:
-            for unpacked in operator.outputs:
-                packed[unpacked] = operator.inputs[0]
-    return packed
+def _name_output(graph: Graph, operator: Operator) -> str:
+    return next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
 
 
-def _name_weight(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> str:
-    """Return the name of the largest constant of at least two dimensions that an operator reads; empty for none.
+def _name_weights(graph: Graph) -> list[str]:
+    """Return for each operator the name of the largest constant of several dimensions that it reads; empty for none.
 
     If a weight of integers is unpacked before it is read, the name is the name of the constant with the integers.
     """
-    tensors = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
-    weights = [tensor for tensor in tensors if tensor.is_weight and len(tensor.shape) > 1]
-    largest = max(weights, key=lambda tensor: (len(tensor.data), tensor.name), default=None)
-    return "" if largest is None else largest.name
+    packed, names = dict[int, int](), []
+    for operator in graph.operators:
+        read = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
+        weights = [tensor for tensor in read if tensor.is_weight and len(tensor.shape) > 1]
+        largest = max(weights, key=lambda tensor: (len(tensor.data), tensor.name), default=None)
+        names.append("" if largest is None else largest.name)
+        if operator.name == _UNPACKING and operator.inputs:
+            packed.update(dict.fromkeys(operator.outputs, operator.inputs[0]))
+    return names
 
 
 def _choose_scope(output: str, weight: str) -> str:
@@ -106,14 +95,13 @@ def _choose_scope(output: str, weight: str) -> str:
     >>> _choose_scope("net/conv_2/Add;net/conv_1/convolution", weight="net/conv_1/convolution")
     'net/conv_1/convolution'
     """
-    scopes, weight_scopes = _split_name(output), _split_name(weight)
-    if not weight_scopes:
-        return scopes[0] if scopes else ""
-    owner = weight_scopes[0]
-    if _leave_out_operator(owner) in map(_leave_out_operator, scopes):
+    made_by, owner = _split_name(output), next(iter(_split_name(weight)), None)
+    if owner is None:
+        return made_by[0] if made_by else ""
+    if _leave_out_operator(owner) in map(_leave_out_operator, made_by):
         return owner
-    call = _leave_out_numbers(owner)
-    return next((scope for scope in scopes if _leave_out_numbers(scope) == call), owner)
+    calls = [scope for scope in made_by if _leave_out_numbers(scope) == _leave_out_numbers(owner)]
+    return calls[0] if calls else owner
 
 
 def _split_name(name: str) -> list[str]:
@@ -134,7 +122,11 @@ def _split_name(name: str) -> list[str]:
 
 
 def _read_torch_scope(scope: str) -> str:
-    """Return the name of the layer in a scope by litert-torch; for the model, which has none, the name of its class."""
+    """Return the name of the layer in a scope by litert-torch; for the model, which has none, the name of its class.
+
+    A scope is the class, an underscore and the name of the layer. Nothing tells where the name of a class with an
+    underscore ends: the layer ``up`` of a class ``Conv_Block`` is named ``Block_up``.
+    """
     _, dot, name = scope.rpartition(".")
     kind, _, layer = name.lstrip("_").partition("_")
     return (layer or kind) if dot else scope
