@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .arguments.structures import map_leaves
+from .arguments.structures import list_leaves, map_leaves
 from .error_text import shown
 from .errors import InputError
 from .process.interrupts import interruptible
@@ -89,14 +89,7 @@ class ModelInputs:
 
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""
-        leaves: list[Any] = []
-
-        def collect(leaf: Any) -> Any:
-            leaves.append(leaf)
-            return leaf
-
-        map_leaves((self.args, self.kwargs), collect)
-        return iter(leaves)
+        return iter(list_leaves((self.args, self.kwargs)))
 
     def __repr__(self) -> str:
         parts = [*map(_shorten, self.args)]

@@ -27,7 +27,6 @@ from .models.opening import SplitArguments, open_model, place_model, split_argum
 from .piping.function import ProfilerFunction, why_no_function
 from .piping.input_source import makes_inputs
 from .piping.requests import KeyRequest, read_request
-from .process.cached import cached_property
 from .profiler import Profiler
 from .protocols import CastsModels, require_capability
 from .results.report import Report
@@ -118,7 +117,7 @@ class Job:
             return os.fspath(self.model)
         return getattr(self.model, "__name__", None) or type(self.model).__name__
 
-    @cached_property
+    @property
     def split(self) -> SplitArguments:
         """The arguments in two groups: arguments that replace the model by another one, and arguments of functions."""
         return split_arguments(self.arguments)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from profilerkit.arguments.structures import is_tensor, map_leaves
+from profilerkit.arguments.structures import is_tensor, list_leaves
 from profilerkit.backend_kit.layouts import channels_last_order
 from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.errors import InputError
@@ -212,16 +212,7 @@ def _list_call_arrays(inputs: ModelInputs) -> list[Array]:
 
 
 def _list_arrays(structure: Any) -> list[Array]:
-    arrays: list[Array] = []
-
-    def collect(leaf: Any) -> Any:
-        array = _make_array(leaf)
-        if array is not None:
-            arrays.append(array)
-        return leaf
-
-    map_leaves(structure, collect)
-    return arrays
+    return [array for leaf in list_leaves(structure) if (array := _make_array(leaf)) is not None]
 
 
 def _make_array(leaf: Any) -> Array | None:

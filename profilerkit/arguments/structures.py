@@ -10,10 +10,11 @@ from typing import Any
 from ..error_text import shown
 from ..errors import ArgumentError, InputError
 
-__all__ = ["is_tensor", "map_leaves", "require_shallow", "tensors_in"]
+__all__ = ["is_tensor", "list_leaves", "map_leaves", "require_shallow", "tensors_in"]
 
 #: The most levels of nesting inside a list, tuple or dict.
 DEEPEST = 100
+_TOO_DEEP = "the structure of the inputs is nested too deep or contains itself; give a flat one"
 
 
 def is_tensor(value: Any) -> bool:
@@ -34,18 +35,30 @@ def tensors_in(structure: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any
 
     The structure is a result of the model; one that contains itself raises `RecursionError`.
     """
+    parts: Iterable[Any] = ()
     if is_wanted(structure):
         yield structure
-        return
-    parts: Iterable[Any] = ()
-    if isinstance(structure, Mapping):
+    elif isinstance(structure, Mapping):
         parts = structure.values()
     elif isinstance(structure, (list, tuple, set)):
         parts = structure
     elif _is_record(structure):
-        parts = [getattr(structure, field.name, None) for field in fields(structure)]
+        parts = [getattr(structure, field.name) for field in fields(structure) if hasattr(structure, field.name)]
     for part in parts:
         yield from tensors_in(part, is_wanted)
+
+
+def list_leaves(structure: Any) -> list[Any]:
+    """Return the leaves to which `map_leaves` applies a function; raises `InputError` as it does."""
+    try:
+        return [*tensors_in(structure, _is_leaf)]
+    except RecursionError as error:
+        raise InputError(_TOO_DEEP) from error
+
+
+def _is_leaf(value: Any) -> bool:
+    """Return whether a value is no tuple, list, mapping or dataclass; a tensor of some backends is a dataclass."""
+    return not (isinstance(value, (Mapping, tuple, list)) or (_is_record(value) and not is_tensor(value)))
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -56,24 +69,22 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     try:
         return _map_structure(value, function)
     except RecursionError as error:
-        raise InputError(
-            "the structure of the inputs is nested too deep or contains itself; give a flat one"
-        ) from error
+        raise InputError(_TOO_DEEP) from error
 
 
 def _map_structure(value: Any, function: Callable[[Any], Any]) -> Any:
+    if _is_leaf(value):
+        return function(value)
     if isinstance(value, Mapping):
         return _copy_mapping(value, {key: _map_structure(item, function) for key, item in value.items()})
     if isinstance(value, (tuple, list)):
         return _copy_sequence(value, [_map_structure(item, function) for item in value])
-    if _is_record(value) and not is_tensor(value):  # a tensor of some backends is a dataclass
-        result = copy.copy(value)
-        for field in fields(value):
-            if hasattr(value, field.name):
-                item = _map_structure(getattr(value, field.name), function)
-                object.__setattr__(result, field.name, item)  # also of a frozen dataclass
-        return result
-    return function(value)
+    result = copy.copy(value)
+    for field in fields(value):
+        if hasattr(value, field.name):
+            item = _map_structure(getattr(value, field.name), function)
+            object.__setattr__(result, field.name, item)  # also of a frozen dataclass
+    return result
 
 
 def _copy_sequence(sequence: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:

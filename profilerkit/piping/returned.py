@@ -16,7 +16,7 @@ from ..error_text import shown
 from ..errors import InputError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS
-from ..trace.completeness import find_gaps
+from ..trace.completeness import find_gaps, is_complete
 from ..trace.records import ModelTrace
 from .calls import Call
 from .function import ProfilerFunction, describe
@@ -58,7 +58,8 @@ def read_outcomes(call: Call, returned: Any, inapplicable: Mapping[str, str]) ->
         returned = {binding.key.NAME: returned}
     if returned.keys() != keys.keys():
         raise _make_keys_error(binding, returned)
-    traces, incomplete = call.traces, [source for source in call.sources if source.outcome.missing]
+    traces = [trace for trace in call.traces if not is_complete(trace)]
+    incomplete = [source for source in call.sources if source.outcome.missing]
     outcomes: dict[str, Outcome] = {}
     for name, key in keys.items():
         if name in inapplicable:

@@ -10,7 +10,7 @@ from .bounds import UNKNOWN_ENDS, Bounds, Choice
 from .columns import WORK
 from .records import ModelTrace
 
-__all__ = ["Gaps", "TracePart", "find_gaps"]
+__all__ = ["Gaps", "TracePart", "find_gaps", "is_complete"]
 
 
 class TracePart(Enum):
@@ -44,6 +44,14 @@ class Gaps:
     error: Exception | None = None
     error_of_zero: Exception | None = None
     bounds: Bounds | None = None
+
+
+def is_complete(trace: ModelTrace) -> bool:
+    """Return whether a trace lacks nothing: then `find_gaps` finds nothing for any part of it."""
+    if trace.failure is not None or trace.choices or trace.contradictions:
+        return False
+    has_exact_peak = trace.peak_spread is None or trace.peak_spread.is_exact
+    return has_exact_peak and not (trace.unmade_weights or trace.uncounted or trace.memory.unsized)
 
 
 def find_gaps(trace: ModelTrace, part: TracePart | None, column: str = "", value: float | None = None) -> Gaps:

@@ -23,7 +23,7 @@ from profilerkit import (
 )
 from profilerkit.errors import ModelFailedError
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.trace.bounds import UNKNOWN_ENDS, Bounds
+from profilerkit.trace.bounds import UNKNOWN_ENDS, Bounds, Branch, Choice, PeakSpread
 from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
 from profilerkit.trace.records import MemoryTimeline
 
@@ -96,6 +96,25 @@ def test_a_value_lacks_what_its_part_of_the_trace_lacks() -> None:
         "anything": ("a", "partial", ("my::op (2 calls)", "their::op of unknown size (1 call)")),
         "peak": (4, "partial", ("their::op of unknown size (1 call)", "more")),
     }
+
+
+@pytest.mark.parametrize(
+    ("gap", "lacking"),
+    [
+        ({"uncounted": {"my::op": 1}}, {"work", "anything"}),
+        ({"memory": MemoryTimeline(live_bytes=(0,), unsized={"my::op": 1})}, {"peak", "anything"}),
+        (
+            {"choices": (Choice((Branch({"a": (1, 2)}), Branch({})), 0, "why"),), "peak_spread": PeakSpread()},
+            {"work", "anything"},
+        ),
+        ({"peak_spread": PeakSpread(above=8, reasons=("why",))}, {"peak", "anything"}),
+        ({"contradictions": ("a run differs",)}, {"work", "anything", "peak"}),
+        ({"unmade_weights": "those of a lazy layer"}, {"weights"}),
+    ],
+)
+def test_one_gap_alone_is_a_gap(gap: dict[str, Any], lacking: set[str]) -> None:
+    said = outcomes(ComputeAll(1, 2, "a", 4), Tracing(**gap))
+    assert {key for key, (_, completeness, _) in said.items() if completeness == "partial"} == lacking
 
 
 def test_a_failed_trace_fails_what_follows_from_the_run_alone() -> None:
