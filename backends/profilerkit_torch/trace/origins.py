@@ -229,7 +229,7 @@ class Origins:
         """Report a tensor without values, unless it is lifted, or integers that torch makes of an index."""
         if not tensor.numel():
             return
-        self._live.add(tensor, 0)
+        self._live.add(tensor, None if self._is_indexing else 0)
         if not is_lifted and (has_floats(tensor) or not self._is_indexing):
             self._report()
 

@@ -51,6 +51,8 @@ _is_grad_enabled = torch.is_grad_enabled
 _JAGGED_EXAMPLE = find_operator("aten._nested_get_jagged_dummy.default")
 #: Returns the derivatives of what has none, for forward-mode autograd.
 _ZEROS_WITHOUT_MEMORY = find_operator("aten._efficientzerotensor.default")
+#: What ``to`` is, before torch knows whether it copies.
+_MOVES = frozenset(map(find_operator, ("aten.to.device", "aten.to.dtype_layout")))
 _DETACH, _TO_COPY = find_operator("aten.detach.default"), find_operator("aten._to_copy.default")
 #: Views that take of a second tensor its size, or read it on the CPU: no tensor has to be moved for them.
 _NEVER_MOVED = frozenset(
@@ -184,6 +186,13 @@ class Recorder(WatchingMode, PassRecord):
         is_there = target == device_of_run or (target.type == "meta" and tensor.device == device_of_run)
         return is_there and dtype is tensor.dtype
 
+    def _joins_stand_ins(
+        self, tensor: torch.Tensor, device: Any, dtype: Any = None, _: bool = False, copy: bool = False, **__: Any
+    ) -> bool:
+        """Return whether a real tensor is moved to stand-ins that are where it is already in a run, as by ``to(x)``."""
+        is_there = device is not None and torch.device(device).type == "meta" and tensor.device == self.settings.device
+        return self.settings.on_meta and is_there and not copy and dtype in (None, tensor.dtype)
+
     def _replay(self, plan: Plan, result: Any, call: OperatorCall, signature: Signature) -> Any:
         """Record an operator that is remembered, and whose outputs were made without running it."""
         if signature.has_suspects:
@@ -208,6 +217,8 @@ class Recorder(WatchingMode, PassRecord):
                 self.unanswered.append(str(call.func))
                 require_plain(tensor)
         try:
+            if call.func in _MOVES and self._joins_stand_ins(*call.args, **call.kwargs):
+                return self._run_view(OperatorCall(_DETACH, call.args[:1], {}))
             return self._run_by_kind(call, key)
         except Exception as error:
             if self.settings.stands_in and is_error_of_stand_ins(call.func, error):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tiny import BACKEND, Call, ones, trace_complete
@@ -87,6 +88,24 @@ def test_views_that_overlap_in_part_count_in_full_up_to_their_storage(
 
 def test_a_copy_that_a_reshape_needs_is_seen() -> None:
     assert peaks(lambda self, x: x.t().reshape(16), x())[0] == 2 * ACTIVATION
+
+
+@pytest.mark.parametrize("move", ["to", "type_as", "as_tensor", "asarray"])
+def test_what_is_moved_to_where_it_is_already_is_no_copy(move: str) -> None:
+    """The input, what the model makes of eight by eight floats, and their product."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        made = torch.triu(torch.ones(8, 8))
+        there = getattr(made, move)(x) if hasattr(made, move) else getattr(torch, move)(made, device=x.device)
+        return x * there
+
+    assert peaks(run, ones(8, 8))[0] == 3 * 8 * 8 * 4
+
+
+@pytest.mark.parametrize("index", [list(range(8)), range(8), np.arange(8)], ids=["list", "range", "numpy"])
+def test_the_positions_of_an_index_are_a_tensor_of_their_own(index: Any) -> None:
+    """The input, eight positions in int64, and what is at them."""
+    assert peaks(lambda self, x: x[:, index], ones(2, 8))[0] == 2 * ACTIVATION + 8 * 8
 
 
 def test_what_is_dropped_is_free_again() -> None:
