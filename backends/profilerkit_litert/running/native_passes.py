@@ -17,7 +17,6 @@ import json
 import os
 import sys
 from ctypes import c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -32,26 +31,12 @@ _SETTINGS = {
 _WARMUP = 2
 #: The most sizes of a tensor: ``LITERT_TENSOR_MAX_RANK`` of ``litert_layout.h``.
 _MAX_RANK = 8
+#: The processor, of ``LiteRtHwAccelerators`` in ``litert_common.h``; a lock to write into a buffer, of
+#: ``LiteRtTensorBufferLockMode`` there; and memory of the process, of ``LiteRtTensorBufferType`` in
+#: ``litert_tensor_buffer_types.h``.
+_CPU, _LOCK_TO_WRITE, _HOST_MEMORY = c_int(1), c_int(1), c_int(1)
 #: The name of the event of a whole pass, in ``tflite/core/subgraph.cc``.
 _WHOLE_PASS = b"Invoke"
-
-
-class _Accelerator(IntEnum):
-    """The hardware for a model: ``LiteRtHwAccelerators`` of ``litert_common.h``."""
-
-    CPU = 1 << 0
-
-
-class _LockMode(IntEnum):
-    """The purpose of a lock on a buffer: ``LiteRtTensorBufferLockMode`` of ``litert_common.h``."""
-
-    WRITE = 1
-
-
-class _BufferType(IntEnum):
-    """The memory of a buffer: ``LiteRtTensorBufferType`` of ``litert_tensor_buffer_types.h``."""
-
-    HOST_MEMORY = 1
 
 
 class _EventType(IntEnum):
@@ -121,8 +106,7 @@ class _Tensor(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """The request for profiled passes of a file.
 
     Attributes:
@@ -177,72 +161,73 @@ class _Library:
         return number.value
 
 
-@dataclass(frozen=True)
-class _Model:
-    """Handles of a compiled model and of the signature that runs; the end of the process frees them."""
-
-    environment: c_void_p
-    compiled: c_void_p
-    signature: c_void_p
-    signature_index: c_size_t
-
-
-@dataclass(frozen=True)
 class _Session:
-    """A model that is ready to run, with a buffer for each input and output."""
+    """A compiled model that is ready to run, with a buffer for each input and output; the end of the process frees it.
 
-    library: _Library
-    model: _Model
-    inputs: ctypes.Array[c_void_p]
-    outputs: ctypes.Array[c_void_p]
+    Args:
+        library: The library.
+        job: The file, and the inputs that the model takes: their sizes, and their values.
+    """
+
+    def __init__(self, library: _Library, job: _Job) -> None:
+        self.library, self.index = library, c_size_t(job.signature)
+        self.environment = library.make("LiteRtCreateEnvironment", 0, None)
+        size = c_size_t(len(job.content))
+        content = library.keep(ctypes.create_string_buffer(job.content, len(job.content)))
+        model = library.make("LiteRtCreateModelFromBuffer", self.environment, content, size)
+        self.compiled = library.make("LiteRtCreateCompiledModel", self.environment, model, _make_options(library))
+        self.signature = library.make("LiteRtGetModelSignature", model, self.index)
+        for index, tensor in enumerate(job.inputs):
+            self._resize_input(c_size_t(index), tensor.sizes)
+        self.inputs = self._make_buffers("Input", job.inputs)
+        self.outputs = self._make_buffers("Output", job.outputs)
+        for buffer, values in zip(self.inputs, job.values, strict=True):
+            self._fill_buffer(c_void_p(buffer), values)
 
     def run(self) -> None:
         """Run one pass."""
-        self.library.call(
-            "LiteRtRunCompiledModel",
-            self.model.compiled,
-            self.model.signature_index,
-            c_size_t(len(self.inputs)),
-            self.inputs,
-            c_size_t(len(self.outputs)),
-            self.outputs,
-        )
+        inputs, outputs = (c_size_t(len(self.inputs)), self.inputs), (c_size_t(len(self.outputs)), self.outputs)
+        self.library.call("LiteRtRunCompiledModel", self.compiled, self.index, *inputs, *outputs)
 
+    def _resize_input(self, index: c_size_t, sizes: list[int]) -> None:
+        rank = len(sizes)
+        shape = (c_int * rank)(*sizes), c_size_t(rank)
+        name = "LiteRtCompiledModelResizeInputTensorNonStrict"
+        self.library.call(name, self.compiled, self.index, index, *shape)
 
-def _profile_job(job: _Job) -> list[dict[str, Any]]:
-    """Return the passes of a job, each as `_read_pass` returns it."""
-    session = _open_session(_Library(job.library), job)
-    profiler = session.library.make("LiteRtCompiledModelGetProfiler", session.model.compiled)
-    for _ in range(_WARMUP):
-        session.run()
-    return [_read_pass(_profile_pass(session, profiler), job.graph) for _ in range(job.passes)]
+    def _make_buffers(self, side: Literal["Input", "Output"], tensors: list[_Tensor]) -> ctypes.Array[c_void_p]:
+        """Return an array of new buffers for all inputs or all outputs."""
+        handles = [self._make_buffer(side, c_size_t(index), tensor).value for index, tensor in enumerate(tensors)]
+        return (c_void_p * len(handles))(*handles)
 
+    def _make_buffer(self, side: Literal["Input", "Output"], index: c_size_t, tensor: _Tensor) -> c_void_p:
+        """Return a new buffer for a tensor, with the bytes that the model requires: maybe more than the tensor has.
 
-def _open_session(library: _Library, job: _Job) -> _Session:
-    """Compile the file, resize its inputs to the inputs of the job, and write their values into buffers."""
-    model = _compile(library, job)
-    _resize_inputs(library, model, job.inputs)
-    inputs = _make_buffers(library, model, "Input", job.inputs)
-    outputs = _make_buffers(library, model, "Output", job.outputs)
-    for buffer, values in zip(inputs, job.values, strict=True):
-        _fill_buffer(library, c_void_p(buffer), values)
-    return _Session(library, model, inputs, outputs)
+        It has the type that the file states, with the sizes that the tensor has in this run.
+        """
+        make, rank = self.library.make, len(tensor.sizes)
+        stated = make(f"LiteRtGetSignature{side}TensorByIndex", self.signature, index)
+        tensor_type = _TensorType()
+        self.library.call("LiteRtGetRankedTensorType", stated, ctypes.byref(tensor_type))
+        tensor_type.layout.rank, tensor_type.layout.has_strides = rank, 0
+        tensor_type.layout.dimensions = (c_int32 * _MAX_RANK)(*tensor.sizes)
+        requirements = make(f"LiteRtGetCompiledModel{side}BufferRequirements", self.compiled, self.index, index)
+        required = self.library.count("LiteRtGetTensorBufferRequirementsBufferSize", requirements)
+        size = c_size_t(max(required, tensor.bytes))
+        name = "LiteRtCreateManagedTensorBuffer"
+        return make(name, self.environment, _HOST_MEMORY, ctypes.byref(tensor_type), size)
 
-
-def _compile(library: _Library, job: _Job) -> _Model:
-    environment = library.make("LiteRtCreateEnvironment", 0, None)
-    size, index = c_size_t(len(job.content)), c_size_t(job.signature)
-    content = library.keep(ctypes.create_string_buffer(job.content, len(job.content)))
-    model = library.make("LiteRtCreateModelFromBuffer", environment, content, size)
-    compiled = library.make("LiteRtCreateCompiledModel", environment, model, _make_options(library))
-    signature = library.make("LiteRtGetModelSignature", model, index)
-    return _Model(environment, compiled, signature, index)
+    def _fill_buffer(self, buffer: c_void_p, values: bytes) -> None:
+        address = c_void_p()
+        self.library.call("LiteRtLockTensorBuffer", buffer, ctypes.byref(address), _LOCK_TO_WRITE)
+        ctypes.memmove(address, values, len(values))
+        self.library.call("LiteRtUnlockTensorBuffer", buffer)
 
 
 def _make_options(library: _Library) -> c_void_p:
     """Return options for the CPU with `_SETTINGS`."""
     options = library.make("LiteRtCreateOptions")
-    library.call("LiteRtSetOptionsHardwareAccelerators", options, c_int(_Accelerator.CPU))
+    library.call("LiteRtSetOptionsHardwareAccelerators", options, _CPU)
     free_nothing = library.keep(ctypes.CFUNCTYPE(None, c_void_p)(lambda address: None))  # Python frees the texts
     for group, text in _SETTINGS.items():
         address = ctypes.cast(library.keep(ctypes.create_string_buffer(text)), c_void_p)
@@ -251,63 +236,13 @@ def _make_options(library: _Library) -> c_void_p:
     return options
 
 
-def _resize_inputs(library: _Library, model: _Model, inputs: list[_Tensor]) -> None:
-    for index, tensor in enumerate(inputs):
-        rank = len(tensor.sizes)
-        library.call(
-            "LiteRtCompiledModelResizeInputTensorNonStrict",
-            model.compiled,
-            model.signature_index,
-            c_size_t(index),
-            (c_int * rank)(*tensor.sizes),
-            c_size_t(rank),
-        )
-
-
-def _make_buffers(
-    library: _Library, model: _Model, side: Literal["Input", "Output"], tensors: list[_Tensor]
-) -> ctypes.Array[c_void_p]:
-    """Return an array of new buffers for all inputs or all outputs."""
-    handles = [_make_buffer(library, model, side, index, tensor).value for index, tensor in enumerate(tensors)]
-    return (c_void_p * len(handles))(*handles)
-
-
-def _make_buffer(
-    library: _Library, model: _Model, side: Literal["Input", "Output"], index: int, tensor: _Tensor
-) -> c_void_p:
-    """Return a new buffer for a tensor, with the bytes that the model requires: maybe more than the tensor has."""
-    tensor_type = _find_type(library, model, side, index, tensor)
-    requirements = library.make(
-        f"LiteRtGetCompiledModel{side}BufferRequirements", model.compiled, model.signature_index, c_size_t(index)
-    )
-    required = library.count("LiteRtGetTensorBufferRequirementsBufferSize", requirements)
-    return library.make(
-        "LiteRtCreateManagedTensorBuffer",
-        model.environment,
-        c_int(_BufferType.HOST_MEMORY),
-        ctypes.byref(tensor_type),
-        c_size_t(max(required, tensor.bytes)),
-    )
-
-
-def _find_type(
-    library: _Library, model: _Model, side: Literal["Input", "Output"], index: int, tensor: _Tensor
-) -> _TensorType:
-    """Return the type that the file states for a tensor, with the sizes that the tensor has in this run."""
-    stated = library.make(f"LiteRtGetSignature{side}TensorByIndex", model.signature, c_size_t(index))
-    tensor_type = _TensorType()
-    library.call("LiteRtGetRankedTensorType", stated, ctypes.byref(tensor_type))
-    tensor_type.layout.rank = len(tensor.sizes)
-    tensor_type.layout.has_strides = 0
-    tensor_type.layout.dimensions = (c_int32 * _MAX_RANK)(*tensor.sizes)
-    return tensor_type
-
-
-def _fill_buffer(library: _Library, buffer: c_void_p, values: bytes) -> None:
-    address = c_void_p()
-    library.call("LiteRtLockTensorBuffer", buffer, ctypes.byref(address), c_int(_LockMode.WRITE))
-    ctypes.memmove(address, values, len(values))
-    library.call("LiteRtUnlockTensorBuffer", buffer)
+def _profile_job(job: _Job) -> list[dict[str, Any]]:
+    """Return the passes of a job, each as `_read_pass` returns it."""
+    session = _Session(_Library(job.library), job)
+    profiler = session.library.make("LiteRtCompiledModelGetProfiler", session.compiled)
+    for _ in range(_WARMUP):
+        session.run()
+    return [_read_pass(_profile_pass(session, profiler), job.graph) for _ in range(job.passes)]
 
 
 def _profile_pass(session: _Session, profiler: c_void_p) -> ctypes.Array[_Event]:
