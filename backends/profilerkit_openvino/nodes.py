@@ -9,7 +9,6 @@ import numpy as np
 
 __all__ = [
     "RECURRENT",
-    "count_bytes",
     "dtype_name",
     "is_made_of_constants",
     "list_inner",
@@ -41,11 +40,6 @@ def dtype_name(element: Any) -> str:
     if name.startswith(("f8", "f4")):
         return f"float{name[1]}_{name[2:]}"
     return _KINDS.get(name[0], name[0]) + name[1:]
-
-
-def count_bytes(elements: int, element: Any) -> int:
-    """Return the bytes of elements of a type, several of which may share a byte; texts have no size."""
-    return 0 if dtype_name(element) == "string" else -(-elements * int(element.bitwidth) // 8)
 
 
 def list_inner(node: Any) -> list[Any]:

@@ -8,16 +8,14 @@ from itertools import count
 from typing import Any
 
 from profilerkit.backend_kit.graph_branches import count_first
-from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.backend_kit.graph_work import Executed, SizedValue, Work
 from profilerkit.backend_kit.running_order import Body, Turns, note_apart
-from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
-from profilerkit.trace.records import TensorInfo
 
 from .costs import OPERATORS, Call, Shapes
-from .nodes import RECURRENT, count_bytes, dtype_name, is_made_of_constants, list_inner, read_constant
+from .nodes import RECURRENT, dtype_name, is_made_of_constants, list_inner, read_constant
 
-__all__ = ["Value", "Values", "Walk", "read_inputs"]
+__all__ = ["Values", "Walk", "read_inputs"]
 
 _LENGTHS = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
@@ -25,40 +23,11 @@ _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
 
 
-@dataclass(eq=False)
-class Value:
-    """A value of the graph.
-
-    Attributes:
-        number: Its number in the lifetimes of buffers.
-        constant: Whether it follows from the file and from shapes alone.
-        info: Shape and dtype for reports; -1 stands for an unknown size.
-        shape: Its sizes; None if one of them is not known.
-        bytes: Its size in bytes; 0 if its shape is not known.
-    """
-
-    number: int
-    constant: bool
-    info: TensorInfo
-    shape: Shape | None
-    bytes: int
-
-    @classmethod
-    def read(cls, number: int, constant: bool, output: Any) -> Value:
-        """Return the value of an output of a node."""
-        partial, element = output.get_partial_shape(), output.get_element_type()
-        dims = partial if partial.rank.is_static else ()
-        sizes = tuple(dim.get_length() if dim.is_static else -1 for dim in dims)
-        shape = Shape(sizes) if partial.is_static else None
-        size = 0 if shape is None else count_bytes(shape.numel, element)
-        return cls(number, constant, TensorInfo(sizes, dtype_name(element)), shape, size)
-
-
 #: The values that nodes have made, by the name of the node and the index of the output.
-Values = dict[tuple[str, int], Value]
+Values = dict[tuple[str, int], SizedValue]
 
 
-def read_inputs(node: Any, values: Mapping[tuple[str, int], Value]) -> list[Value]:
+def read_inputs(node: Any, values: Mapping[tuple[str, int], SizedValue]) -> list[SizedValue]:
     """Return the values that a node reads."""
     return [values[source.get_node().get_name(), source.get_index()] for source in node.input_values()]
 
@@ -81,9 +50,11 @@ class Walk:
     node: int = 0
     numbers: count[int] = field(default_factory=count)
 
-    def make_value(self, output: Any, *, constant: bool = False) -> Value:
+    def make_value(self, output: Any, *, constant: bool = False) -> SizedValue:
         """Return a new value for an output of a node."""
-        return Value.read(next(self.numbers), constant, output)
+        partial = output.get_partial_shape()
+        dims = tuple(_read_size(dim) for dim in partial) if partial.rank.is_static else None
+        return SizedValue(next(self.numbers), dtype_name(output.get_element_type()), dims, constant)
 
     def walk_model(self, nodes: Sequence[Any], values: Values) -> None:
         """Walk the model's own nodes in order; ``values`` has the model's inputs, and gets the results of nodes."""
@@ -110,7 +81,7 @@ class Walk:
         else:
             self._note(node, inputs, outputs, times)
 
-    def _note(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
+    def _note(self, node: Any, inputs: Sequence[SizedValue], outputs: Sequence[SizedValue], times: int) -> None:
         """Note the work and the cost of one node."""
         name = _name_operator(node)
         cost, missing = OPERATORS.price(_describe_call(name, node, inputs, outputs))
@@ -122,7 +93,7 @@ class Walk:
         hides = name == "ScaledDotProductAttention" and _hides_scores(node, inputs)
         self.work.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing, hides))
 
-    def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Work, Value]:
+    def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Work, SizedValue]:
         """Walk a graph inside a node; return its work, without adding it, and its results."""
         with note_apart(self) as work:
             for node in graph.get_ordered_ops():
@@ -130,7 +101,7 @@ class Walk:
         return Body(work, [read_inputs(result, values)[0] for result in graph.get_results()])
 
     def _walk_branches(
-        self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], values: Values, times: int
+        self, node: Any, inputs: Sequence[SizedValue], outputs: Sequence[SizedValue], values: Values, times: int
     ) -> None:
         """Go over both branches of an ``If``; count the branch of a constant condition, else the dearer branch."""
         self.work.hold(Executed("If", self.node, inputs, ()))
@@ -144,9 +115,9 @@ class Walk:
             self.work.add(self._count_first(node, counted.work, other.work, _DEARER))
         # An output is the buffer that the branch has made, with the sizes that the node declares.
         for index, (output, result) in enumerate(zip(outputs, counted.outputs, strict=True)):
-            values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
+            values[node.get_name(), index] = SizedValue(result.number, output.dtype, output.dims)
 
-    def _walk_branch(self, node: Any, index: int, inputs: Sequence[Value], times: int) -> Body[Work, Value]:
+    def _walk_branch(self, node: Any, index: int, inputs: Sequence[SizedValue], times: int) -> Body[Work, SizedValue]:
         """Go over one branch of an ``If``; its results have the order of the node's outputs."""
         graph = list_inner(node)[index]
         parameters = graph.get_parameters()
@@ -158,7 +129,7 @@ class Walk:
         results = {entry.output_index: entry.body_value_index for entry in node.get_output_descriptions(index)}
         return Body(body.work, [body.outputs[results[output]] for output in range(len(node.outputs()))])
 
-    def _walk_loop(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
+    def _walk_loop(self, node: Any, inputs: Sequence[SizedValue], outputs: Sequence[SizedValue], times: int) -> None:
         """Go over the body of a ``Loop`` or ``TensorIterator`` once, for all of its turns.
 
         The loop is noted as two operators: one before its body, which makes the values that a turn gets, because these
@@ -188,7 +159,11 @@ class Walk:
         return count_first(first, second, self.paths[self.node], reason.format(node.get_friendly_name()))
 
 
-def _find_same_in_all_turns(node: Any, graph: Any, inputs: Sequence[Value]) -> Values:
+def _read_size(dim: Any) -> int | None:
+    return dim.get_length() if dim.is_static else None
+
+
+def _find_same_in_all_turns(node: Any, graph: Any, inputs: Sequence[SizedValue]) -> Values:
     """Return the values of the parameters of a loop's body that get an input of the loop, the same in every turn."""
     parameters = graph.get_parameters()
     return {
@@ -207,7 +182,7 @@ def _count_turns(node: Any) -> Turns:
     return Turns(0, None if limit is None or int(limit.item()) < 0 else int(limit.item()))
 
 
-def _hides_scores(node: Any, inputs: Sequence[Value]) -> bool:
+def _hides_scores(node: Any, inputs: Sequence[SizedValue]) -> bool:
     """Return whether a mask takes scores of attention away; a single number only fills its place before a scale."""
     reads_mask = len(inputs) > 3 and (inputs[3].shape is None or inputs[3].shape.numel > 1)
     return reads_mask or bool(node.get_attributes()["causal"])
@@ -221,14 +196,14 @@ def _name_operator(node: Any) -> str:
     return info.name if is_own else f"{operator_set}::{info.name}"
 
 
-def _describe_call(name: str, node: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> Call:
+def _describe_call(name: str, node: Any, inputs: Sequence[SizedValue], outputs: Sequence[SizedValue]) -> Call:
     """Return one run of a node as formulas take it."""
     return Call(
         name,
         Shapes([value.shape for value in inputs]),
         Shapes([value.shape for value in outputs]),
-        tuple(value.info.dtype for value in inputs),
-        tuple(value.info.dtype for value in outputs),
+        tuple(value.dtype for value in inputs),
+        tuple(value.dtype for value in outputs),
         node.get_attributes(),
         value=lambda index: read_constant(node.input_value(index).get_node()),
     )

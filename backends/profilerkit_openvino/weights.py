@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from profilerkit.backend_kit.graph_work import count_bytes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.records import WeightRecord
 
-from .nodes import count_bytes, dtype_name, is_made_of_constants, list_inner, read_constant
+from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant
 from .roles import Role, Use, find_role
 
 __all__ = ["Weight", "find_readers", "find_weights", "place_weights"]
@@ -68,12 +69,12 @@ def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterat
     for number, weight in enumerate(weights):
         constant = weight.node
         identity = _identify(constant, number, alike)
-        shape, element = tuple(constant.get_output_shape(0)), constant.get_output_element_type(0)
+        shape, dtype = tuple(constant.get_output_shape(0)), dtype_name(constant.get_output_element_type(0))
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
         for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
-            size = count_bytes(prod(shape), element)
-            record = WeightRecord(label, identity, prod(shape), size, dtype_name(element), None, shape=shape)
+            size = count_bytes(prod(shape), dtype)
+            record = WeightRecord(label, identity, prod(shape), size, dtype, None, shape=shape)
             yield PlacedWeight(path, record, weight.role is Role.PARAMETER)
 
 

@@ -6,15 +6,23 @@ A backend walks over a graph and adds each operator as `Executed` to a `Work`, w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..costs import Shape
+from ..process.cached import cached_property
 from ..trace.bounds import Branch, Choice
+from ..trace.dtypes import element_bytes
+from ..trace.records import TensorInfo
 from .running_order import RunningOrder
 from .scoped_calls import ScopedValue
 
-__all__ = ["Executed", "GraphValue", "Work"]
+__all__ = ["UNSIZED", "Executed", "GraphValue", "SizedValue", "Work", "count_bytes"]
+
+#: Dtypes whose elements have no fixed size; the last is an unknown dtype.
+UNSIZED = ("string", "resource", "variant", "")
 
 
 class GraphValue(ScopedValue, Protocol):
@@ -27,6 +35,48 @@ class GraphValue(ScopedValue, Protocol):
     @property
     def bytes(self) -> int:
         """The bytes that it takes; 0 where its shape is not known."""
+
+
+def count_bytes(elements: int, dtype: str) -> int:
+    """Return the bytes of elements, several of which may share a byte; 0 for a dtype without a fixed size.
+
+    >>> count_bytes(5, "float32"), count_bytes(5, "int4"), count_bytes(5, "string")
+    (20, 3, 0)
+    """
+    return 0 if dtype in UNSIZED else math.ceil(elements * element_bytes(dtype))
+
+
+@dataclass(eq=False)
+class SizedValue:
+    """A `GraphValue` of a format that has names of dtypes, and sizes.
+
+    Attributes:
+        number: Its number in the lifetimes of buffers.
+        dtype: The name of its dtype.
+        dims: Its sizes, None for one that is not known before the model runs; None if not even their number is.
+        constant: Whether it follows from the file and the shapes of the inputs alone.
+    """
+
+    number: int
+    dtype: str
+    dims: tuple[int | None, ...] | None
+    constant: bool = False
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """Its shape, as formulas take it; None where a size is not known."""
+        sizes = [size for size in self.dims or () if size is not None]
+        return None if self.dims is None or len(sizes) < len(self.dims) else Shape(sizes)
+
+    @cached_property
+    def bytes(self) -> int:
+        """The bytes that it takes; 0 where its shape is not known."""
+        return 0 if self.shape is None else count_bytes(self.shape.numel, self.dtype)
+
+    @cached_property
+    def info(self) -> TensorInfo:
+        """Shape and dtype for reports, with -1 for a size that is not known."""
+        return TensorInfo(tuple(-1 if size is None else size for size in self.dims or ()), self.dtype)
 
 
 @dataclass(eq=False)

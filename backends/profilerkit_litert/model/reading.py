@@ -18,18 +18,16 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from profilerkit import ArgumentError, InputError
+from profilerkit.backend_kit.graph_work import UNSIZED, count_bytes
 from profilerkit.backend_kit.numpy_data import number_names
-from profilerkit.trace.dtypes import element_bytes
 
 from .graphs import Graph, Operator, Quantization, Signature, Tensor
 
-__all__ = ["UNSIZED", "LiteRTModel", "open_model"]
+__all__ = ["LiteRTModel", "open_model"]
 
 _IDENTIFIER = b"TFL3"
 _OPERATORS = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
 _DTYPES = {number: name.lower() for name, number in vars(schema.TensorType).items() if isinstance(number, int)}
-#: Dtypes whose elements have no fixed size in the file.
-UNSIZED = ("string", "resource", "variant")
 
 
 class _DamagedError(Exception):
@@ -225,7 +223,7 @@ def _require_all_values(tensor: Tensor) -> None:
     if tensor.data is None or tensor.is_sparse or tensor.dtype in UNSIZED:
         return
     sizes = tensor.sizes
-    if sizes is None or len(tensor.data) != math.ceil(math.prod(sizes) * element_bytes(tensor.dtype)):
+    if sizes is None or len(tensor.data) != count_bytes(math.prod(sizes), tensor.dtype):
         shape = tuple(-1 if size is None else size for size in tensor.shape)
         raise _DamagedError(f"the tensor {tensor.name!r} of shape {shape} has {len(tensor.data)} bytes of values")
 

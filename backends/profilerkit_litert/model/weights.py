@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 
+from profilerkit.backend_kit.graph_work import count_bytes
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
-from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import WeightRecord
 
 from .graphs import Graph, Tensor
@@ -102,7 +102,7 @@ def _list_records(path: str, tensor: Tensor, identities: Sequence[int], *, is_st
     shape = tensor.sizes or ()
     elements = math.prod(shape)
     is_constant = tensor.data is not None
-    size = len(tensor.data) if is_constant else math.ceil(elements * element_bytes(tensor.dtype))
+    size = len(tensor.data) if is_constant else count_bytes(elements, tensor.dtype)
     name = tensor.name.rpartition("/")[2]
     is_parameter = tensor.is_weight and not is_state
     if elements > 1 or (is_parameter and shape):
@@ -117,6 +117,6 @@ def _list_records(path: str, tensor: Tensor, identities: Sequence[int], *, is_st
 
 def _make_row(path: str, name: str, identity: int, length: int, dtype: str) -> PlacedWeight:
     """Return a buffer of a layer, of one dimension."""
-    size = math.ceil(length * element_bytes(dtype))
+    size = count_bytes(length, dtype)
     record = WeightRecord(name, identity, length, size, dtype, None, shape=(length,))
     return PlacedWeight(path, record, is_parameter=False)

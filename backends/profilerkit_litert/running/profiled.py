@@ -76,7 +76,7 @@ def _write_job(model: LiteRTModel, inputs: ModelInputs, passes: int) -> bytes:
     bound = bind_inputs(list_declared(model), inputs)
     arrays = [np.ascontiguousarray(array) for array in bound.values()]
     outputs = _find_outputs(model, inputs)
-    if any(array.dtype.kind in "OSU" for array in arrays) or any(value.sizes is None for value in outputs):
+    if any(array.dtype.kind in "OSU" for array in arrays) or any(value.shape is None for value in outputs):
         raise NotOfferedError("the litert backend times no operators of texts, nor of results of unknown sizes")
     signatures = list(model.signatures.values())
     settings = {
@@ -85,7 +85,7 @@ def _write_job(model: LiteRTModel, inputs: ModelInputs, passes: int) -> bytes:
         "signature": signatures.index(model.signature) if signatures else 0,
         "graph": model.signature.graph,
         "inputs": [(np.shape(array), array.nbytes) for array in arrays],
-        "outputs": [(value.sizes, value.bytes) for value in outputs],
+        "outputs": [(value.shape, value.bytes) for value in outputs],
         "passes": passes,
     }
     return b"".join([json.dumps(settings).encode(), b"\n", model.content, *(array.tobytes() for array in arrays)])

@@ -90,7 +90,7 @@ def _walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     results = _count_turns(walk, visit, turns)
     if turns.number is None:
         return results
-    return [replace(value, sizes=last.sizes) for value, last in zip(results, turns.last, strict=True)]
+    return [replace(value, dims=last.dims) for value, last in zip(results, turns.last, strict=True)]
 
 
 def _follow_turns(walk: Walk, visit: Visit) -> _Turns:

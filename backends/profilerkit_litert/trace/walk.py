@@ -93,8 +93,8 @@ class Walk:
     def make_value(
         self, tensor: Tensor, sizes: tuple[int, ...] | None, *, constant: bool = False, array: Array | None = None
     ) -> Value:
-        """Return a new value of a tensor, of these sizes; the further arguments are as in `Value`."""
-        return Value(next(self._numbers), tensor.dtype, sizes, constant, array, tensor.shape)
+        """Return a new value of a tensor, of these sizes or as it is declared; the rest is as in `Value`."""
+        return Value(next(self._numbers), tensor.dtype, tensor.shape if sizes is None else sizes, constant, array)
 
     # Graphs -----------------------------------------------------------------------------------------------------------
 
