@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from .run_budgets import RunCheck, check_run
     from .run_diffs import RunDiff, diff_runs
     from .running import Audit, audit
+    from .single_reports import add_report
     from .step_search import Step
-    from .store import Run, Store, add_report
+    from .store import Run, Store
 
 __all__ = [
     "Audit",
@@ -67,7 +68,8 @@ _MODULES = module_of_each(
         ".run_diffs": "RunDiff diff_runs",
         ".running": "Audit audit",
         ".step_search": "Step",
-        ".store": "Run Store add_report",
+        ".single_reports": "add_report",
+        ".store": "Run Store",
     }
 )
 

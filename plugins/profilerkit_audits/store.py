@@ -6,14 +6,12 @@ process that is killed at any moment leaves whole rows, and an interrupted measu
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,10 +28,8 @@ from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, require_sealed, to_dict
 
 from . import database
-from .machines import digest_machine, read_machine, read_stated_machine
-from .origins import find_commit, read_clock
-from .plausibility import find_flags
-from .rows import Row, decode, encode, read_report
+from .origins import read_clock
+from .rows import Row, decode, encode
 
 _Content = TypeVar("_Content")
 
@@ -322,41 +318,3 @@ def _explain(error: DBAPIError) -> str:
     if sqlite3.SQLITE_FULL in codes or "53100" in codes:
         return f"{message}; make room and run the same command again: it goes on where it ended"
     return message
-
-
-def add_report(store: Store | str | PathLike[str], report: Report, spec: str | None = None) -> Row:
-    """Put a report into a store, as a run of its own, and return its row.
-
-    Args:
-        store: A store, or the URL or path of a store.
-        report: The report, from any machine: the row has the machine that the report states.
-        spec: The text by which the model was loaded; the name of the report by default.
-    """
-    if not isinstance(store, Store):
-        with Store.open(store) as opened:
-            return add_report(opened, report, spec)
-    spec = spec or report.name
-    here = read_machine()
-    commit = find_commit(Path.cwd())
-    about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
-    run = store.begin_run(Run(facts=about, machine=digest_machine(here), commit=commit), here)
-    facts = read_stated_machine(report.environment)
-    machine = digest_machine(facts) if facts else ""
-    arguments = {"batch_size": report.batch_size, **report.arguments}
-    settings = {name: value for name, value in arguments.items() if value is not None}
-    versions = {name: fact for name, fact in report.environment.items() if name == "python"}
-    measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
-    row = read_report(
-        report,
-        spec=spec,
-        key=hashlib.sha256(json.dumps(measured, sort_keys=True, default=str).encode()).hexdigest(),
-        settings=settings,
-        flags=find_flags(report),
-        machine=machine,
-        versions={**versions, "profilerkit": version("profilerkit")},
-        run=run.run,
-        commit=commit,
-    )
-    row = store.add(row, report, facts)
-    store.end_run(run.run)
-    return row

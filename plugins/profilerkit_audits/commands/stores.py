@@ -34,7 +34,7 @@ report_option: click.Option = click.Option(
 def put_report(store: str, report: Report, spec: str) -> None:
     """Put a report into a store; the report was printed before, so that nothing is lost if the store fails."""
     with report_errors("--store"):
-        from ..store import add_report
+        from ..single_reports import add_report
 
         add_report(store, report, spec)
 
