@@ -13,7 +13,7 @@ from typing import BinaryIO
 from profilerkit.errors import InputError
 
 from .formats import GGML_TYPES
-from .stored_tensors import StoredTensor, join_tensors, require_no_overlap
+from .stored_tensors import StoredTensor, join_tensors, require_whole
 
 #: A value of metadata. Of texts in an array only their number is kept: vocabularies are large.
 Value = int | float | bool | str | tuple[int | float | bool, ...]
@@ -97,7 +97,7 @@ class _Header:
         if type(alignment) is not int or alignment <= 0:
             raise self._make_error(f"general.alignment {alignment!r}")
         padding = -(self.size - self.bytes_left) % alignment  # the values begin at a multiple of the alignment
-        require_no_overlap(self.path, tensors, max(0, self.bytes_left - padding))
+        require_whole(self.path, tensors, max(0, self.bytes_left - padding))
         return GgufFile(self.path, metadata, tensors)
 
     def _make_error(self, what: str) -> InputError:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from profilerkit.errors import InputError
 
-from .stored_tensors import StoredTensor, join_tensors, require_no_overlap
+from .stored_tensors import StoredTensor, join_tensors, require_whole
 
 #: The names of dtypes in headers, with ours and their bits.
 _DTYPES = {
@@ -42,7 +41,7 @@ def read_safetensors(path: Path) -> tuple[StoredTensor, ...]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     tensors = tuple(_read_entry(path, name, entry) for name, entry in header.items() if name != "__metadata__")
-    require_no_overlap(path, tensors, size - 8 - length)
+    require_whole(path, tensors, size - 8 - length)
     return tensors
 
 
@@ -78,23 +77,13 @@ def _list_files(folder: Path) -> list[str]:
 
 
 def _parse(path: Path, text: bytes) -> dict[str, Any]:
-    """Return the JSON object of a file; raises `InputError` for anything else, and for a name that is there twice."""
+    """Return the JSON object of a file; raises `InputError` for anything else."""
     try:
-        content = json.loads(text, object_pairs_hook=_require_distinct)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} has a header that is no JSON: {error}") from error
     if not isinstance(content, dict):
         raise InputError(f"{path} has a header that is no JSON object")
-    return content
-
-
-def _require_distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return pairs as a dict; raises `ValueError` for a name that is there twice."""
-    content: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in content:
-            raise ValueError(f"{name!r} is there twice")
-        content[name] = value
     return content
 
 

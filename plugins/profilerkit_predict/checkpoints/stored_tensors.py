@@ -35,13 +35,10 @@ class StoredTensor:
         return math.prod(self.shape)
 
 
-def require_no_overlap(path: Path, tensors: Iterable[StoredTensor], size: int) -> None:
-    """Raise `InputError` if tensors share bytes, or do not lie within the ``size`` bytes that a file has for them."""
-    end, last = 0, ""
-    for tensor in sorted((tensor for tensor in tensors if tensor.bytes), key=lambda tensor: tensor.start):
-        if tensor.start < end:
-            raise InputError(f"{path} is damaged: its tensors {last!r} and {tensor.name!r} share bytes")
-        end, last = tensor.start + tensor.bytes, tensor.name
+def require_whole(path: Path, tensors: Iterable[StoredTensor], size: int) -> None:
+    """Raise `InputError` if tensors do not lie within the ``size`` bytes that a file has for them."""
+    for tensor in tensors:
+        end = tensor.start + tensor.bytes
         if end > size:
             raise InputError(
                 f"{path} is cut off: its tensor {tensor.name!r} ends at byte {end:,} of {size:,}; download it again"
