@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from profilerkit.piping.quantity import format_number
 from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
@@ -86,17 +87,19 @@ def compute_excess(value: float, bound: float) -> float | None:
     return value / bound - 1.0 if bound > 0 else None
 
 
-def divide_counts(count: float, reference: float) -> float:
-    """Return the ratio of a count to the count of the baseline; 1 if both are 0.
+def divide(value: float, ends: Bounds, reference: float, written: str) -> Compared:
+    """Return the ratio of a count between two ends to an exact count of the baseline; ``written`` has both as text.
 
-    >>> divide_counts(6, 4), divide_counts(6, 0), divide_counts(0, 0)
-    (1.5, inf, 1.0)
+    It is 1 if both are 0; of an inexact count nothing is known of the ratio to 0.
+
+    >>> divide(6, Bounds(6, 6), 4, "(6 after 4)").text, divide(6, Bounds(6, None), 4, "").ends
+    ('1.5x (6 after 4)', Bounds(low=1.5, high=None))
     """
-    return 1.0 if count == reference else Ratio.of(reference, count).value
-
-
-def divide_ends(ends: Bounds, reference: float) -> Bounds:
-    """Return the two ends of a ratio to an exact number; nothing is known of a ratio to zero."""
-    if not reference:
-        return Bounds()
-    return Bounds(*(None if end is None else end / reference for end in (ends.low, ends.high)))
+    ratio = 1.0 if value == reference else Ratio.of(reference, value).value
+    if ends.sign(value) is Sign.EXACT:
+        ends_of_ratio = Bounds(ratio, ratio)
+    elif not reference:
+        ends_of_ratio = Bounds()
+    else:
+        ends_of_ratio = Bounds(*(None if end is None else end / reference for end in (ends.low, ends.high)))
+    return Compared(ratio, ends_of_ratio, f"{format_number(ratio)}x {written}")

@@ -8,7 +8,6 @@ from typing import Any
 
 from profilerkit.errors import BudgetError, by_likeness
 from profilerkit.piping.outcome import Completeness
-from profilerkit.piping.quantity import format_number
 from profilerkit.render.values import Column
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align
@@ -16,7 +15,7 @@ from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.columns import WORK, read_bounds
 from profilerkit.trace.records import LayerTable
 
-from .findings import Compared, Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
+from .findings import Compared, Finding, Verdict, compute_excess, divide, explain_uncertainty, judge
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
 
@@ -112,17 +111,9 @@ def _check_layer(
         if reference is None or reference != before[path].high:
             unknown = f"{text}, and the baseline's {column} of it are not all known, which has no ratio"
             return Finding(limit, path, Verdict.UNCERTAIN, unknown)
-        compared = _divide(compared, ends, reference, shown_as)
+        compared = divide(row[column], ends, reference, f"({text} after {shown_as.show(reference)})")
     bound = limit.bound(shown_as.unit)
     verdict, sign = judge(limit, bound, compared), (compared.ends or Bounds()).sign(compared.value)
     missing = uncounted or "the report does not say what is not counted"
     reason = explain_uncertainty(sign, missing) if verdict is Verdict.UNCERTAIN else ""
     return Finding(limit, path, verdict, f"{sign}{compared.text}{reason}", excess=compute_excess(compared.value, bound))
-
-
-def _divide(compared: Compared, ends: Bounds, reference: float, shown_as: Column) -> Compared:
-    """Return the ratio of a count between two ends to the count of the baseline."""
-    ratio = divide_counts(compared.value, reference)
-    ends_of_ratio = Bounds(ratio, ratio) if ends.low == ends.high else divide_ends(ends, reference)
-    text = f"{format_number(ratio)}x ({compared.text} after {shown_as.show(reference)})"
-    return Compared(ratio, ends_of_ratio, text)

@@ -16,7 +16,7 @@ from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
 from .baselines import describe_other_conditions
-from .findings import Compared, Finding, Verdict, compute_excess, divide_counts, divide_ends, explain_uncertainty, judge
+from .findings import Compared, Finding, Verdict, compute_excess, divide, explain_uncertainty, judge
 from .limits import Limit
 from .responsible import list_responsible
 
@@ -97,21 +97,15 @@ def _compare(report: Report, limit: Limit, baseline: Report) -> Compared:
         )
     both = f"({record.shown} after {reference.shown})"
     if not isinstance(record.value, Measurement) and not isinstance(reference.value, Measurement):
-        return _divide_counts(record, reference, both)
+        count = float(record.value)
+        ends = record.ends or Bounds() if record.sign else Bounds(count, count)
+        return divide(count, ends, float(reference.value), both)
     ratio = Ratio.of(_read_number(reference), _read_number(record))
     text = f"{_write_interval(ratio)} {both}"
     if not ratio.paired:
         conditions = describe_other_conditions(report, baseline)
         text += f", not measured in turn; {conditions}" if conditions else ", not measured in turn"
     return Compared(ratio.value, None if ratio.is_range else _open_ends(ratio.low, ratio.high, record.sign), text)
-
-
-def _divide_counts(record: StatusRecord, reference: StatusRecord, both: str) -> Compared:
-    """Return the ratio of two counts; ``both`` is the text about the two."""
-    before = float(reference.value)
-    ratio = divide_counts(float(record.value), before)
-    ends = divide_ends(record.ends or Bounds(), before) if record.sign else Bounds(ratio, ratio)
-    return Compared(ratio, ends, f"{format_number(ratio)}x {both}")
 
 
 def _read_number(record: StatusRecord) -> Measurement | float:

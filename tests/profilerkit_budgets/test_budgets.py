@@ -463,6 +463,19 @@ def test_a_layer_of_which_the_baseline_does_not_know_all_is_uncertain() -> None:
     assert [finding.verdict.value for finding in check_budget(budget, TEACHER, untold)] == ["uncertain"] * 2
 
 
+def test_the_ratio_of_a_layer_whose_ends_are_not_known_decides_nothing() -> None:
+    """As of a loop that is counted once: 128 of its MACs are counted, and neither end is known."""
+    macs = replace(TEACHER.status("macs"), completeness=Completeness.PARTIAL, missing=("a loop",))
+    rows = [{**row, "macs_low": None, "macs_high": None} for row in TEACHER.layers or ()]
+    report = replace(TEACHER, layers=LayerTable(rows), statuses={**TEACHER.statuses, "macs": macs})
+    for text in ("<= 1x", "<= 8x"):
+        (finding,) = check_budget({"layers": {"first": {"macs": text}}}, report, STUDENT)
+        assert (finding.verdict.value, finding.detail.startswith("~ 4x (128 MACs after 32 MACs)")) == (
+            "uncertain",
+            True,
+        )
+
+
 def test_a_limit_below_zero_has_no_share() -> None:
     """A log likelihood of -1 under a limit of -2 is neither half of it nor 50 % under it."""
     report = replace(TEACHER, statuses={"score": record("score", -1.0, "-1")})
