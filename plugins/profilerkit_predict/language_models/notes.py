@@ -9,6 +9,7 @@ from profilerkit.count_text import format_count
 from profilerkit.devices import DeviceInfo
 
 from ..checkpoints.formats import list_product_dtypes
+from .fitting import Fit
 from .report_data import ReportData
 from .speculation import Speculation
 from .text_table import show_count
@@ -21,73 +22,21 @@ ASSUMPTIONS = (
     "no continuous batching: all prompts of a batch start together and have the same length",
 )
 
-#: The assumptions for models with experts, in words.
-_ROUTED = (
-    "all tokens of a step choose the same experts in a lower bound; with uniform routing each step reads more of them "
-    "(the column beside it), and real routers are between the two"
-)
-
-#: The assumptions for several devices, in words.
-_SHARED = (
-    "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, with the "
-    "matrices that make them; of stages (pp) the fullest has whole layers, equally large but for experts; work is "
-    "divided evenly"
-)
-
-#: The assumptions of every estimate, in words.
-_ESTIMATED = (
-    "estimates are by the device's calibration: products by their shapes, fused attention, arrivals after fusion; no "
-    "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
-    "calibration"
-)
-
-_SPECULATION = (
-    "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
-    "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number"
-)
-_ARRIVALS = (
-    "requests at a rate run one prompt after the other, apart from the steps that decode, and have memory for all of "
-    "their tokens: an engine that runs short prompts together, or chunks of prompts in steps that decode, may serve "
-    "more"
-)
-_ADAPTERS = (
-    "each sequence uses an adapter, and those of a step as many different ones as they can; where fewer are used, or "
-    "one is merged into the weights, a step may take less"
-)
-_ADAPTERS_CUT = (
-    "both matrices of an adapter count as cut over the devices of a layer: one that engines leave whole by default, as "
-    "vLLM does without fully_sharded_loras, takes more memory and more of a step"
-)
-_INPUTS = (
-    "a prefill runs the encoder of {kinds}, on the same devices: what is encoded elsewhere, or was encoded before, may "
-    "take less"
-)
-_NO_ARRIVALS = (
-    "nothing follows for {rate:g} requests/s: give a device (--device) with the figures that times follow from, which "
-    "one sequence at least fits on"
-)
-_NO_FIT = "batch {batch} does not fit on {devices}, {needed}"
-_NEEDED = (
-    "and needs {needed}: its times are those of a device with memory enough; give devices={needed} (--devices) for the "
-    "bounds of so many"
-)
-_IN_FLOAT32 = "{what} count in float32; engines serve most models in 16 bits: dtype='bf16' (--dtype bf16)"
-_NEVER = "nor on any number of them: its times are those of a device with memory enough"
-_NO_PEAK = (
-    "no peak of {device} is known for {dtypes}, in which an engine may multiply these weights where the device can: "
-    "then products take less time than this bound says"
-)
-_NAMES_OF_POOLS = "Gemma 4, gpt-oss, Llama 4, MiMo-V2 or Step-3.5"
-_UNSENT = "what devices send each other is not in the times: {why}"
-
 
 def general_notes(reports: Sequence[ReportData]) -> Iterable[str]:
     """Yield the notes that hold for all of several reports, or for reports with experts or several devices."""
     yield from ASSUMPTIONS
     if any(report.facts.has_experts for report in reports):
-        yield _ROUTED
+        yield (
+            "all tokens of a step choose the same experts in a lower bound; with uniform routing each step reads more "
+            "of them (the column beside it), and real routers are between the two"
+        )
     if any(report.cost.devices > 1 for report in reports):
-        yield _SHARED
+        yield (
+            "devices that cut layers between them (tp) have one head of keys and values at least, and latents whole, "
+            "with the matrices that make them; of stages (pp) the fullest has whole layers, equally large but for "
+            "experts; work is divided evenly"
+        )
 
 
 def report_notes(report: ReportData) -> Iterable[str]:
@@ -107,13 +56,15 @@ def report_notes(report: ReportData) -> Iterable[str]:
 
 def _list_device_notes(report: ReportData, device: DeviceInfo) -> Iterable[str]:
     """Yield whether times are bounds or estimates, which batches do not fit, and which peaks are not known."""
-    yield report.reason_without_estimates or _ESTIMATED
+    yield report.reason_without_estimates or (
+        "estimates are by the device's calibration: products by their shapes, fused attention, arrivals after fusion; "
+        "no time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of "
+        "the calibration"
+    )
     if report.facts.dtype == "float32":
-        yield _IN_FLOAT32.format(what="activations" if report.cost.cache_format else "activations and cache")
-    for fit in report.fits:
-        if fit.memory.fits is False:
-            needed = _NEVER if fit.needed_devices is None else _NEEDED.format(needed=fit.needed_devices)
-            yield _NO_FIT.format(batch=fit.batch, devices=format_count(fit.devices, "device"), needed=needed)
+        what = "activations" if report.cost.cache_format else "activations and cache"
+        yield f"{what} count in float32; engines serve most models in 16 bits: dtype='bf16' (--dtype bf16)"
+    yield from (_describe_misfit(fit) for fit in report.fits if fit.memory.fits is False)
     if report.serving[0].time_to_first_token is None:
         yield f"{device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
     missing: dict[str, None] = {}
@@ -121,7 +72,21 @@ def _list_device_notes(report: ReportData, device: DeviceInfo) -> Iterable[str]:
         # The fastest dtype comes first: dtypes behind one with a peak change nothing.
         missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
     if missing:
-        yield _NO_PEAK.format(device=device.name, dtypes=", ".join(missing))
+        yield (
+            f"no peak of {device.name} is known for {', '.join(missing)}, in which an engine may multiply these "
+            "weights where the device can: then products take less time than this bound says"
+        )
+
+
+def _describe_misfit(fit: Fit) -> str:
+    """Return that a batch does not fit, and on how many devices it would."""
+    needed = "nor on any number of them: its times are those of a device with memory enough"
+    if fit.needed_devices is not None:
+        needed = (
+            f"and needs {fit.needed_devices}: its times are those of a device with memory enough; give "
+            f"devices={fit.needed_devices} (--devices) for the bounds of so many"
+        )
+    return f"batch {fit.batch} does not fit on {format_count(fit.devices, 'device')}, {needed}"
 
 
 def _list_option_notes(report: ReportData) -> Iterable[str]:
@@ -129,17 +94,36 @@ def _list_option_notes(report: ReportData) -> Iterable[str]:
     if report.cost.shared_prefix:
         yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
     if report.cost.adapters is not None:
-        yield _ADAPTERS
+        yield (
+            "each sequence uses an adapter, and those of a step as many different ones as they can; where fewer are "
+            "used, or one is merged into the weights, a step may take less"
+        )
         if report.cost.layout.tensor > 1:
-            yield _ADAPTERS_CUT
+            yield (
+                "both matrices of an adapter count as cut over the devices of a layer: one that engines leave whole by "
+                "default, as vLLM does without fully_sharded_loras, takes more memory and more of a step"
+            )
     if report.cost.inputs:
-        yield _INPUTS.format(kinds=" and ".join(inputs.encoder.kind for inputs in report.cost.inputs))
+        kinds = " and ".join(inputs.encoder.kind for inputs in report.cost.inputs)
+        yield (
+            f"a prefill runs the encoder of {kinds}, on the same devices: what is encoded elsewhere, or was encoded "
+            "before, may take less"
+        )
         yield from (note for inputs in report.cost.inputs for note in inputs.encoder.notes)
     yield from _list_engine_notes(report)
     if report.speculation is not None:
         yield from _list_speculation_notes(report.speculation)
-    if report.rate is not None:
-        yield _ARRIVALS if report.serving[-1].arrivals is not None else _NO_ARRIVALS.format(rate=report.rate)
+    if report.rate is not None and report.serving[-1].arrivals is None:
+        yield (
+            f"nothing follows for {report.rate:g} requests/s: give a device (--device) with the figures that times "
+            "follow from, which one sequence at least fits on"
+        )
+    elif report.rate is not None:
+        yield (
+            "requests at a rate run one prompt after the other, apart from the steps that decode, and have memory for "
+            "all of their tokens: an engine that runs short prompts together, or chunks of prompts in steps that "
+            "decode, may serve more"
+        )
 
 
 def _list_engine_notes(report: ReportData) -> Iterable[str]:
@@ -160,7 +144,10 @@ def _list_engine_notes(report: ReportData) -> Iterable[str]:
             f"{pool.share:g} times the tokens of a layer without"
         )
     else:
-        yield f"{rule.name} keeps all tokens in layers with a window, of a model that is not {_NAMES_OF_POOLS}"
+        yield (
+            f"{rule.name} keeps all tokens in layers with a window, of a model that is not Gemma 4, gpt-oss, Llama 4, "
+            "MiMo-V2 or Step-3.5"
+        )
 
 
 def _list_missing_links(report: ReportData) -> Iterable[str]:
@@ -169,15 +156,22 @@ def _list_missing_links(report: ReportData) -> Iterable[str]:
         return
     sizes = report.facts.sizes
     if report.device is None or not report.device.link:
-        yield _UNSENT.format(why="the rate of the link between them is not known")
+        yield "what devices send each other is not in the times: the rate of the link between them is not known"
     elif sizes.width is None or sizes.layers is None:
-        yield _UNSENT.format(why="the features of a token, or the number of layers, are not known")
+        yield (
+            "what devices send each other is not in the times: the features of a token, or the number of layers, are "
+            "not known"
+        )
 
 
 def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
     """Yield the assumptions about speculation and about its drafter."""
-    count, drafter = speculation.draft_tokens, speculation.drafter
-    yield _SPECULATION.format(count=count, share=speculation.acceptance, tokens=speculation.tokens_per_step)
+    drafter = speculation.drafter
+    yield (
+        f"speculation: each step checks {speculation.draft_tokens} drafted tokens, of which each is accepted with "
+        f"{speculation.acceptance:g} where all before it were, and makes {speculation.tokens_per_step:.3g} tokens on "
+        "average; times of a token are those of a step over that number"
+    )
     if drafter is None:
         yield "what drafts them is counted nowhere: neither its time nor its memory"
     else:
