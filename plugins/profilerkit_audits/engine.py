@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -112,8 +112,8 @@ class Outcome:
     machine: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], conditions: dict[str, Any]) -> Outcome:
-    """Return the outcome of a process that is over; ``conditions`` are how busy the machine was."""
+def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], beside: int) -> Outcome:
+    """Return the outcome of a process that is over; ``beside`` is how many models of the audit ran at the same time."""
     try:
         report = run.result()
     except Exception as error:  # whatever the model and its loader raised
@@ -124,7 +124,7 @@ def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], condi
         if run.failure is not None:  # its last note says why
             row = replace(row, failure=run.failure, reason=row.reason or next(iter(report.notes[-1:]), ""))
         outcome = Outcome(case, row, report, machine)
-    return dataclasses.replace(outcome, row=_add_run(outcome, run, conditions))
+    return dataclasses.replace(outcome, row=_add_run(outcome, run, beside))
 
 
 def without_run(case: Case, machine: Mapping[str, str], failure: FailureCode, reason: str) -> Outcome:
@@ -148,7 +148,7 @@ def _make_row(case: Case, machine: Mapping[str, str], report: Report) -> Row:
     )
 
 
-def _add_run(outcome: Outcome, run: IsolatedRun, conditions: Mapping[str, Any]) -> Row:
+def _add_run(outcome: Outcome, run: IsolatedRun, beside: int) -> Row:
     """Return the row of an outcome with the seconds, the memory and the conditions of its process."""
     measured = [] if outcome.report is None else list(_list_measurements(outcome.report))
     signs = [time.conditions.busy for time in measured if time.conditions is not None and time.conditions.busy]
@@ -157,7 +157,7 @@ def _add_run(outcome: Outcome, run: IsolatedRun, conditions: Mapping[str, Any]) 
     return replace(
         outcome.row,
         seconds=round(run.seconds, 3),
-        conditions={**conditions, "signs": list(dict.fromkeys(signs)), **warnings},
+        conditions={"beside": beside, "signs": list(dict.fromkeys(signs)), **warnings},
         peak_bytes=peak_bytes or None,  # 0 of a process that ended before its memory was read
     )
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from profilerkit.errors import FailureCode, ProfilerKitError
 from profilerkit.isolation.interpreters import start_server
-from profilerkit.isolation.processes import cpu_seconds
 from profilerkit.isolation.run import IsolatedRun
 from profilerkit.isolation.waiting import pump
 
 from .cases import Case
 from .engine import Engine, EngineOptions, Outcome, is_noisy, pick_quietest, read_outcome, without_run
-from .machines import Busyness, read_machine
+from .machines import read_machine
 
 
 class State(Enum):
@@ -80,17 +79,13 @@ class _Session:
         run: Its process.
         earlier: The outcomes of its runs before.
         state: The activity of the process.
-        busyness: How busy the machine is since the process began; it is read anew when times are measured.
-        cpu_before: The processor time of the process before ``busyness`` begins.
-        beside: The most models that ran at the same time since ``busyness`` begins.
+        beside: The most models that ran at the same time: while it was timed, or counted if it was not timed.
     """
 
     case: Case
     run: IsolatedRun
     earlier: Sequence[Outcome]
     state: State = State.COUNTING
-    busyness: Busyness = field(default_factory=Busyness)
-    cpu_before: float = 0.0
     beside: int = 0
 
     def is_at_gate(self) -> bool:
@@ -106,18 +101,10 @@ class _Session:
         """Let the process measure."""
         self.state = State.TIMING
         self.beside = 0
-        self.busyness = Busyness()
-        self.cpu_before = 0.0 if self.run.pid is None else cpu_seconds(self.run.pid)
         progress = self.run.progress
         progress.waiting, progress.turn = False, ""
         self.run.send(go=True)
         self.run.go_on()
-
-    def finish(self, machine: dict[str, str]) -> Outcome:
-        """Return its outcome, with the load of the machine meanwhile."""
-        total = None if self.run.ending is None else self.run.ending.cpu_seconds
-        cpu = None if total is None else max(0.0, total - self.cpu_before)
-        return read_outcome(self.run, self.case, machine, self.busyness.conditions(cpu, self.beside))
 
 
 class LocalEngine(Engine):
@@ -212,7 +199,7 @@ class LocalEngine(Engine):
         over = [session for session in self._sessions if session.run.over]
         self._sessions = [session for session in self._sessions if not session.run.over]
         for session in over:
-            outcomes = [*session.earlier, session.finish(self.machine)]
+            outcomes = [*session.earlier, read_outcome(session.run, session.case, self.machine, session.beside)]
             if len(outcomes) <= self.options.repeats and is_noisy(outcomes[-1]):
                 queue.append(_Try(session.case, outcomes))
             else:

@@ -1,17 +1,13 @@
-"""The machine that a row was measured on: its kind, and how busy others kept it."""
+"""The machine that a row was measured on: the facts of its kind, a digest of them, and a text for people."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.process.environment import machine
@@ -74,50 +70,3 @@ def _write_fact(name: str, value: str) -> str:
         "usable_cores": f"{value} of them usable",
     }
     return words.get(name, f"{name} {value}")
-
-
-def _read_load() -> float | None:
-    """Return the load of the machine over the last minute; None if the system does not tell."""
-    try:
-        return round(os.getloadavg()[0], 2)
-    except (AttributeError, OSError):
-        return None
-
-
-def _read_busy_seconds() -> float | None:
-    """Return the processor time that all processes of the machine have taken since it was started."""
-    try:
-        numbers = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:]
-        user, nice, system, _idle, _iowait, *others = map(int, numbers)
-        interrupts = sum(others[:2])  # of the hardware and of software; the other numbers are for virtual machines
-        return (user + nice + system + interrupts) / float(os.sysconf("SC_CLK_TCK"))
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-@dataclass
-class Busyness:
-    """How busy other processes than the model made the machine between two moments.
-
-    The model's ``cpu_seconds`` are subtracted from the processor time of all processes.
-    """
-
-    start: float = field(default_factory=time.monotonic)
-    load_before: float | None = field(default_factory=_read_load)
-    _busy_before: float | None = field(default_factory=_read_busy_seconds)
-
-    def conditions(self, cpu_seconds: float | None, beside: int) -> dict[str, Any]:
-        """Return the conditions of a row; ``beside`` is how many models of the audit ran at the same time.
-
-        ``busy`` is the share of all cores that others took, from 0 to 1; None if the system does not tell, or if the
-        processor time of the model is not known.
-        """
-        cores = os.cpu_count() or 1
-        after = _read_busy_seconds()
-        busy = None
-        elapsed = time.monotonic() - self.start
-        if after is not None and self._busy_before is not None and cpu_seconds is not None and elapsed > 0:
-            others = after - self._busy_before - cpu_seconds
-            busy = round(min(1.0, max(0.0, others / (elapsed * cores))), 3)
-        loads = {"load_before": self.load_before, "load_after": _read_load()}
-        return {**loads, "cores": cores, "busy": busy, "beside": beside}

@@ -134,9 +134,8 @@ class Row(msgspec.Struct, frozen=True):
         model_type: The class of the model.
         fingerprint: The fingerprint of the report: equal for models of the same layers.
         flags: The values that are not plausible, each with its reason; do not trust a row with a flag.
-        conditions: How busy the machine was: ``load_before``, ``load_after``, ``cores``, ``busy`` (0 to 1, of all
-            cores, by others than this model), ``beside`` (how many models of the audit ran at the same time while this
-            one was timed, or counted if it was not timed) and ``signs`` in words.
+        conditions: ``beside`` (how many models of the audit ran at the same time while this one was timed, or counted
+            if it was not timed) and ``signs``: in words, that the machine was busy with other work while it was timed.
         machine: The kind of machine, as a digest: times are compared within one kind only. `Store.machines` has it in
             words.
         versions: The versions of Python and of the packages that the model and its measurement depend on.

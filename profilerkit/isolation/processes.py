@@ -20,8 +20,6 @@ __all__ = [
     "MARKER",
     "adopt_orphans",
     "count_threads",
-    "cpu_seconds",
-    "cpu_seconds_of_children",
     "data_bytes",
     "descendants",
     "die_with_parent",
@@ -108,7 +106,6 @@ class _Stat(NamedTuple):
 
     state: bytes
     session: int
-    cpu_ticks: int
     threads: int
 
 
@@ -118,8 +115,7 @@ def _read_stat(pid: int) -> _Stat | None:
     fields = content[content.rfind(b")") + 2 :].split()  # the fields after the name, which may contain anything
     if len(fields) < 18:
         return None
-    ticks = sum(map(int, fields[11:15]))  # its own in programs and in the system, and of children that have ended
-    return _Stat(fields[0], session=int(fields[3]), cpu_ticks=ticks, threads=int(fields[17]))
+    return _Stat(fields[0], session=int(fields[3]), threads=int(fields[17]))
 
 
 def _list_all_pids() -> list[int]:
@@ -151,18 +147,6 @@ def count_threads(pid: int) -> int:
     """Return the number of threads of a process; 0 if it has ended."""
     stat = _read_stat(pid)
     return 0 if stat is None else stat.threads
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process and of its children that have ended; 0 if it has ended."""
-    stat = _read_stat(pid)
-    return 0.0 if stat is None else stat.cpu_ticks / os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds_of_children() -> float:
-    """Return the processor time of all children of this process that have ended, and of theirs."""
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 def resident_bytes(pid: int) -> int:

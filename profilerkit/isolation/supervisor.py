@@ -57,7 +57,6 @@ class Ending:
         threads: The number of threads at their limit; 0 if it was not reached.
         left_behind: How many processes still ran when the model's own process had ended.
         survivors: How many of these could not be ended.
-        cpu_seconds: The processor time of all of them.
     """
 
     signal: int | None = None
@@ -67,7 +66,6 @@ class Ending:
     threads: int = 0
     left_behind: int = 0
     survivors: int = 0
-    cpu_seconds: float = 0.0
 
 
 def main() -> NoReturn:
@@ -250,7 +248,6 @@ class Supervisor:
             threads=self._threads,
             left_behind=left_behind,
             survivors=survivors,
-            cpu_seconds=processes.cpu_seconds_of_children(),
         )
 
     def _reap(self) -> None:

@@ -109,7 +109,6 @@ def _list_columns(
         "versions": [versions[_join_versions(row)] for row in rows],
         "seconds": [row.seconds for row in rows],
         "peak_bytes": [row.peak_bytes for row in rows],
-        "busy": [row.conditions.get("busy") for row in rows],
     }
     return {name: pack(values) for name, values in columns.items()}
 

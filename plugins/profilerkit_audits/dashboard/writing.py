@@ -31,8 +31,6 @@ from .subjects import Subject, group_rows
 #: build on each other.
 _SHARED = ("format", "elements", "frame", "address", "rows", "filter", "axes", "points", "widths", "table")
 _SCRIPTS = ("models", "scatter", "history", "model", "app")
-#: A share of all cores that others may take before the page says that the machine was busy.
-_QUIET = 0.05
 
 
 @dataclass(frozen=True)
@@ -108,18 +106,7 @@ def _list_facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> 
         facts.append(("Last run", f"{shorten_moment(runs[-1].started)} UTC"))
     machines = {row.machine for subject in subjects for row in subject.rows}
     facts.append(("Kinds of machine", str(len(machines))))
-    facts += _describe_business(subjects)
     return [*facts, ("Written", datetime.now(UTC).isoformat(sep=" ", timespec="seconds")[:19] + " UTC")]
-
-
-def _describe_business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
-    """Return how much of the cores others took while the newest values were measured, if they took any."""
-    shares = [subject.newest.conditions.get("busy") for subject in subjects]
-    numbers = sorted(share for share in shares if isinstance(share, (int, float)))
-    if not numbers or numbers[-1] < _QUIET:
-        return []
-    usual, most = 100 * numbers[len(numbers) // 2], 100 * numbers[-1]
-    return [("Cores busy with other work", f"{usual:.0f} % in the median row, {most:.0f} % at the most")]
 
 
 def _list_cards(subjects: Sequence[Subject]) -> list[dict[str, Any]]:

@@ -171,17 +171,6 @@ def test_the_page_loads_nothing(store: Store) -> None:
     assert not re.search(r'(?:src|href)="(?!#|data:,)', page)
 
 
-def test_the_page_says_how_busy_the_machine_was(store: Store) -> None:
-    """The median of 0.1, 0.4 and 0.9 is 0.4; a quiet machine is not mentioned."""
-    run = begun(store)
-    for spec, busy in (("a", 0.1), ("b", 0.4), ("c", 0.9)):
-        store.add(Row(spec, spec * 64, RowStatus.COMPLETE, conditions={"busy": busy}, run=run, machine="m"))
-    assert "<dd>40 % in the median row, 90 % at the most</dd>" in render(store)
-    quiet = begun(store)
-    store.add(Row("d", "d" * 64, RowStatus.COMPLETE, conditions={"busy": 0.01}, run=quiet, machine="m"))
-    assert "other work" not in render(store, run=quiet).partition('id="data"')[0]
-
-
 def test_the_reasons_of_failures_add_up_to_the_number_of_failed_rows(store: Store) -> None:
     """Two timeouts and one row of each of four other reasons: 6 rows."""
     run = begun(store)

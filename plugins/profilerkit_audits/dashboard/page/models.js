@@ -27,7 +27,6 @@ const BEHIND = {
   created: { title: "Created", rare: true },
   machine: { title: "Machine", rare: true },
   commit: { title: "Commit", rare: true },
-  busy: { title: "Machine busy", unit: "", scale: "none", rare: true },
 };
 const titleOf = (key) => ({ ...BEFORE, ...BEHIND })[key].title;
 /** The metrics that are shown on a small screen. */

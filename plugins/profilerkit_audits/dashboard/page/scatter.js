@@ -27,7 +27,7 @@ function paretoFront(points, moreX, moreY) {
 class Scatter {
   constructor(place, tools, table) {
     Object.assign(this, { table, tools });
-    this.metrics = models.columns.filter((column) => column.numeric && column.key !== "busy" && column.values.some(isNumber));
+    this.metrics = models.columns.filter((column) => column.numeric && column.values.some(isNumber));
     this.backends = [...new Set(texts.backend)];
     this.lead = el("p", { class: "lead" });
     this.dots = new Points((point) => this.lines(point));
