@@ -30,10 +30,10 @@ def _is_record(value: Any) -> bool:
     return is_dataclass(value) and not isinstance(value, type)
 
 
-def tensors_in(structure: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
+def tensors_in(structure: Any, is_wanted: Callable[[Any], bool], around: frozenset[int] = frozenset()) -> Iterator[Any]:
     """Yield every tensor, or other wanted value, in nested tuples, lists, sets, mappings and dataclasses.
 
-    The structure is a result of the model; one that contains itself raises `RecursionError`.
+    The structure is a result of the model, and may contain itself: ``around`` has the ids of what is around a part.
     """
     parts: Iterable[Any] = ()
     if is_wanted(structure):
@@ -44,8 +44,9 @@ def tensors_in(structure: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any
         parts = structure
     elif _is_record(structure):
         parts = [getattr(structure, field.name) for field in fields(structure) if hasattr(structure, field.name)]
-    for part in parts:
-        yield from tensors_in(part, is_wanted)
+    if parts and id(structure) not in around:
+        for part in parts:
+            yield from tensors_in(part, is_wanted, around | {id(structure)})
 
 
 def list_leaves(structure: Any) -> list[Any]:

@@ -112,13 +112,13 @@ def _write_measurement(value: Measurement) -> dict[str, Any]:
 
 def _write_layer_times(value: LayerTimeTable) -> dict[str, Any]:
     times = [write_fields(time, each_call=[list(astuple(call)) for call in time.each_call]) for time in value.times]
-    return {**_write_rows("layer_times", value), "times": times}
+    return {**_write_rows("timed_layers", value), "times": times}
 
 
 #: How values are written, by their type; a class stands before its base.
 _WRITERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (Measurement, _write_measurement),
-    (BatchSweep, lambda sweep: {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in sweep]}),
+    (BatchSweep, lambda sweep: {"type": "sweep", "rows": [to_plain(dict(row)) for row in sweep]}),
     (LayerTimeTable, _write_layer_times),
     (LayerTable, partial(_write_rows, "layers")),
     (Table, partial(_write_rows, "table")),
@@ -242,8 +242,8 @@ def _read_float(value: Mapping[str, Any], where: str) -> float:
 _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "measurement": _read_measurement,
     "table": _read_table,
-    "layer_times": _read_layer_times,
-    "batch_sweep": _read_sweep,
+    "timed_layers": _read_layer_times,
+    "sweep": _read_sweep,
     "layers": partial(_read_table, kind=LayerTable),
     "tuple": _read_tuple,
     "mapping": _read_mapping,

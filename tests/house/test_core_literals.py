@@ -16,9 +16,8 @@ COLUMNS = {"macs", "flops", "trainable_params"}
 
 #: By file the names that stand in its strings, with the reason.
 ALLOWED = {
-    # The columns of a sweep's rows, and in files the kinds of values.
+    # The columns of a sweep's rows.
     "times/batch_sweep.py": {"execution_time", "throughput", "memory_footprint"},
-    "results/json_values.py": {"layer_times", "batch_sweep"},
     # Keras' own layers, which three backends count.
     "backend_kit/keras_kinds.py": {"keras"},
     "backend_kit/keras_calls.py": {"keras"},

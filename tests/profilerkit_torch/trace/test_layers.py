@@ -210,3 +210,31 @@ def test_a_name_with_a_dot_is_one_name() -> None:
     assert [(row["path"], row["depth"]) for row in report.layers] == [("", 0), ("first_one", 1)]
     assert report["macs"] == 4 * 2
     assert parse(to_json(report).encode(), "it") == report
+
+
+def test_a_result_that_contains_itself_is_looked_at_once() -> None:
+    """As a graph whose nodes know each other; of a layer, and of the model."""
+
+    class Looped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = linear()
+
+        def forward(self, x: torch.Tensor) -> list[Any]:
+            result: list[Any] = [self.linear(x)]
+            result.append({"again": result})
+            return result
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Looped()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.inner(x)[0]
+            return result
+
+    for model, path in ((Looped(), ""), (Outer(), "inner")):
+        traced = trace_complete(model, x())
+        assert (traced.macs, traced.layer(path).calls[0].outputs[0].shape) == (LINEAR, (2, 8))
+        assert len(traced.layer(path).calls[0].outputs) == 1
