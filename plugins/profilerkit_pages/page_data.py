@@ -115,11 +115,7 @@ def _describe_measurement(record: StatusRecord, measured: Measurement) -> Measur
 
 def _compute_percentiles(measured: Measurement) -> dict[str, Any]:
     """Return the percentiles by per cent; None for a percentile with too few samples."""
-    import numpy as np
-
-    percentiles: dict[str, Any] = {}
-    with np.errstate(all="ignore"):  # samples may be infinite
-        for percent in _PERCENTILES:
-            is_known = is_supported(percent, len(measured.samples))
-            percentiles[str(percent)] = make_plain(measured.percentile(percent)) if is_known else None
-    return percentiles
+    known = [percent for percent in _PERCENTILES if is_supported(percent, len(measured.samples))]
+    return {
+        str(percent): make_plain(measured.percentile(percent)) if percent in known else None for percent in _PERCENTILES
+    }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from statistics import stdev
-from typing import Any, Self
+from typing import Any
 
 from ..arguments.checks import Check, between, inside, one_number, several
 from ..errors import ArgumentError
@@ -16,7 +15,7 @@ from .median import MedianInterval, find_median_interval
 from .percentiles import PERCENTILES, compute_percentile
 from .wording import format_percent, name_range, warn_of_noise
 
-__all__ = ["Measurement", "NumberByMedian", "divide"]
+__all__ = ["Measurement", "divide"]
 
 
 def divide(value: float, reference: float) -> float:
@@ -28,76 +27,6 @@ def divide(value: float, reference: float) -> float:
     if reference:
         return value / reference
     return math.nan if value == 0 else math.copysign(math.inf, value)
-
-
-class NumberByMedian(ABC):
-    """Samples that work in arithmetic like a number.
-
-    An operation with a number changes every sample, and its result is of this class again. An operation on two objects
-    of this class uses their medians, and its result is a number. Comparisons, rounding and formats use the median.
-    """
-
-    @property
-    @abstractmethod
-    def median(self) -> float:
-        """The number that stands for all samples."""
-
-    @abstractmethod
-    def map(self, function: Callable[[float], float]) -> Self:
-        """Return the same quantity with a function applied to each sample."""
-
-    def __float__(self) -> float:
-        return self.median
-
-    def __truediv__(self, other: float | NumberByMedian) -> Any:
-        return self._with(other, lambda sample, number: sample / number)
-
-    def __rtruediv__(self, other: float) -> Any:
-        return self._with(other, lambda sample, number: divide(number, sample))
-
-    def __mul__(self, other: float | NumberByMedian) -> Any:
-        return self._with(other, lambda sample, number: sample * number)
-
-    __rmul__ = __mul__
-
-    def __add__(self, other: float | NumberByMedian) -> Any:
-        return self._with(other, lambda sample, number: sample + number)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: float | NumberByMedian) -> Any:
-        return self._with(other, lambda sample, number: sample - number)
-
-    def __rsub__(self, other: float) -> Any:
-        return self._with(other, lambda sample, number: number - sample)
-
-    def __le__(self, other: float | NumberByMedian) -> bool:
-        return float(self) <= float(other)
-
-    def __ge__(self, other: float | NumberByMedian) -> bool:
-        return float(self) >= float(other)
-
-    def __lt__(self, other: float | NumberByMedian) -> bool:
-        return float(self) < float(other)
-
-    def __gt__(self, other: float | NumberByMedian) -> bool:
-        return float(self) > float(other)
-
-    def __round__(self, digits: int | None = None) -> float:
-        return round(float(self), digits)
-
-    def __format__(self, specification: str) -> str:
-        return format(float(self), specification) if specification else str(self)
-
-    def _with(self, other: float | NumberByMedian, operation: Callable[[float, float], float]) -> Any:
-        """Apply an operation to every sample and a number; of two measurements, to their medians."""
-        if isinstance(other, NumberByMedian):
-            return operation(self.median, other.median)
-        try:
-            number = float(other)
-        except (TypeError, ValueError):
-            return NotImplemented
-        return self.map(lambda sample: operation(sample, number))
 
 
 def _read_samples(value: Any) -> tuple[float, ...]:
@@ -117,11 +46,12 @@ PERCENT = between(0, 100, "a number from 0 to 100")
 
 
 @dataclass(frozen=True)
-class Measurement(NumberByMedian):
+class Measurement:
     """The samples of one quantity in its base unit (seconds for a time), and their statistics.
 
-    As a number, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A number
-    multiplied or divided by it, ``macs / m``, is a new measurement with its own interval.
+    As a number, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. Arithmetic with a number, such
+    as ``macs / m``, changes every sample: the result is a new measurement with its own interval. Arithmetic of two
+    measurements uses their medians, and its result is a number.
 
     Attributes:
         samples: The samples, in the order in which they were taken.
@@ -321,10 +251,65 @@ class Measurement(NumberByMedian):
             "conditions": None if self.conditions is None else asdict(self.conditions),
         }
 
-    def map(self, function: Callable[[float], float]) -> Self:
+    def map(self, function: Callable[[float], float]) -> Measurement:
         """Return a measurement whose samples are computed from these: ``m.map(lambda s: batch / s)``.
 
         The new measurement has no warning about noise; the original has it.
         """
         samples, warmup = (tuple(map(function, taken)) for taken in (self.samples, self.warmup))
         return replace(self, samples=samples, warmup=warmup, precision=None)
+
+    # A measurement as a number ----------------------------------------------------------------------------------------
+
+    def __float__(self) -> float:
+        return self.median
+
+    def __truediv__(self, other: float | Measurement) -> Any:
+        return self._with(other, lambda sample, number: sample / number)
+
+    def __rtruediv__(self, other: float) -> Any:
+        return self._with(other, lambda sample, number: divide(number, sample))
+
+    def __mul__(self, other: float | Measurement) -> Any:
+        return self._with(other, lambda sample, number: sample * number)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: float | Measurement) -> Any:
+        return self._with(other, lambda sample, number: sample + number)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: float | Measurement) -> Any:
+        return self._with(other, lambda sample, number: sample - number)
+
+    def __rsub__(self, other: float) -> Any:
+        return self._with(other, lambda sample, number: number - sample)
+
+    def __le__(self, other: float | Measurement) -> bool:
+        return float(self) <= float(other)
+
+    def __ge__(self, other: float | Measurement) -> bool:
+        return float(self) >= float(other)
+
+    def __lt__(self, other: float | Measurement) -> bool:
+        return float(self) < float(other)
+
+    def __gt__(self, other: float | Measurement) -> bool:
+        return float(self) > float(other)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self), digits)
+
+    def __format__(self, specification: str) -> str:
+        return format(float(self), specification) if specification else str(self)
+
+    def _with(self, other: float | Measurement, operation: Callable[[float, float], float]) -> Any:
+        """Apply an operation to every sample and a number; of two measurements, to their medians."""
+        if isinstance(other, Measurement):
+            return operation(self.median, other.median)
+        try:
+            number = float(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+        return self.map(lambda sample: operation(sample, number))
