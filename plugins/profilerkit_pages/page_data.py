@@ -115,7 +115,8 @@ def _describe_measurement(record: StatusRecord, measured: Measurement) -> Measur
 
 def _compute_percentiles(measured: Measurement) -> dict[str, Any]:
     """Return the percentiles by per cent; None for a percentile with too few samples."""
-    known = [percent for percent in _PERCENTILES if is_supported(percent, len(measured.samples))]
+    samples = len(measured.samples)
     return {
-        str(percent): make_plain(measured.percentile(percent)) if percent in known else None for percent in _PERCENTILES
+        str(percent): make_plain(measured.percentile(percent)) if is_supported(percent, samples) else None
+        for percent in _PERCENTILES
     }
