@@ -30,8 +30,8 @@ def load_from_timm(spec: str) -> LoadedModel:
     _require_known(spec, name.partition(".")[0], timm.list_models())  # behind a dot stands the tag of weights
     with same_weights_each_time():
         model = timm.create_model(name, pretrained=False)
-    facts = getattr(model, "pretrained_cfg", None) or {}
-    return LoadedModel(model, input_shape=tuple(facts.get("input_size", (3, 224, 224))), name=name)
+    configuration = getattr(model, "pretrained_cfg", None) or {}
+    return LoadedModel(model, input_shape=tuple(configuration.get("input_size", (3, 224, 224))), name=name)
 
 
 def load_from_torchvision(spec: str) -> LoadedModel:

@@ -7,7 +7,7 @@ is exchanged. Tensors have shapes and no values here: only the tensors alive and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -41,9 +41,10 @@ def describe_partition(elements: int) -> WeightRecord:
 class GradientBucket(ABC):
     """Gradients that wait to be exchanged together, until the next gradient does not fit or the backward pass ends.
 
-    A scheme calls `take` with each gradient as soon as it is there. A gradient that is larger than the bucket waits
-    alone, in its own tensor. What a scheme does with the gradients are the abstract methods: `exchange` and `keep` in
-    turn, whenever the bucket is emptied, and `add_up` when the backward pass has ended.
+    A scheme calls `take` with each gradient as soon as it is there, or `exchange_at_end` to leave them in the weights
+    until the backward pass ends. A gradient that is larger than the bucket waits alone, in its own tensor. What a
+    scheme does with the gradients are the abstract methods: `exchange` and `keep` in turn, whenever the bucket is
+    emptied, and `add_up` when the backward pass has ended.
     """
 
     #: ``reduce_bucket_size``: the elements of the bucket, the same for every model.
@@ -51,10 +52,13 @@ class GradientBucket(ABC):
     #: Whether the bucket stays from step to step; otherwise from the first gradient until all are exchanged.
     STAYS: ClassVar[bool] = False
 
-    def __init__(self, dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
+    def __init__(
+        self, parameters: Sequence[torch.Tensor], dtype: torch.dtype, group: Any, recorder: RankRecorder
+    ) -> None:
         self.dtype: torch.dtype = dtype
         self.group: Any = group
         self.recorder: RankRecorder = recorder
+        self._parameters = parameters
         #: The parameters whose gradients wait.
         self.waiting: list[torch.Tensor] = []
         self._elements = 0
@@ -81,20 +85,20 @@ class GradientBucket(ABC):
 
     def take(self, parameter: torch.Tensor) -> None:
         """Take a new gradient, and exchange the waiting gradients when the backward pass ends."""
-        self._call_at_end(self._finish)
+        self.exchange_at_end()
         self._move(parameter)
+
+    def exchange_at_end(self) -> None:
+        """Have the gradients that wait or that the weights have then exchanged when the backward pass ends."""
+        if not self._has_begun:
+            call_after_backward(self._finish)
+            self._has_begun = True
 
     def open(self) -> torch.Tensor:
         """Make the bucket if there is none, and return it."""
         if self._flat is None:
             self._flat = self._make_flat()
         return self._flat
-
-    def _call_at_end(self, call: Callable[[], None]) -> None:
-        """Have a function called when the backward pass ends, only the first in a pass; it must call `_finish`."""
-        if not self._has_begun:
-            call_after_backward(call)
-            self._has_begun = True
 
     def _move(self, parameter: torch.Tensor) -> None:
         """Move a gradient to the bucket, which is emptied first if the gradient does not fit."""
@@ -116,7 +120,10 @@ class GradientBucket(ABC):
             self._elements = 0
 
     def _finish(self) -> None:
-        """Exchange the waiting gradients; the pass is over."""
+        """Exchange all gradients; the pass is over."""
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                self._move(parameter)
         self._empty(self.open())
         self.add_up()
         self._has_begun = False

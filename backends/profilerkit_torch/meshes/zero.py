@@ -75,7 +75,7 @@ class PartitionedUpdate(StepScheme):
         """Leave a new gradient in its weight until the last backward pass is over: all are reduced then."""
         bucket.open()  # DeepSpeed makes it with the first gradient of any pass, and uses it in the last
         if self._is_last_pass:
-            bucket.reduce_at_end()
+            bucket.exchange_at_end()
 
 
 class _Slice(NamedTuple):
@@ -131,7 +131,7 @@ class _ReducedBucket(GradientBucket):
     """Reduces gradients over all ranks, and keeps the gradients of the rank's own partition."""
 
     def __init__(self, partitions: _Partitions, group: Any, recorder: RankRecorder) -> None:
-        super().__init__(partitions.dtype, group, recorder)
+        super().__init__(partitions.parameters, partitions.dtype, group, recorder)
         self._partitions = partitions
         self._local_ids = {id(parameter) for parameter in partitions.local}
         self._local_elements = sum(parameter.numel() for parameter in partitions.local)
@@ -139,16 +139,6 @@ class _ReducedBucket(GradientBucket):
         self._gradients: torch.Tensor | None = None
         #: Their sums over all earlier passes; None before the first pass is over.
         self._sums: torch.Tensor | None = None
-
-    def reduce_at_end(self) -> None:
-        """Reduce the gradients that the weights have when the backward pass ends."""
-        self._call_at_end(self._reduce_all)
-
-    def _reduce_all(self) -> None:
-        for parameter in self._partitions.parameters:
-            if parameter.grad is not None:
-                self._move(parameter)
-        self._finish()
 
     def exchange(self, source: torch.Tensor) -> None:
         """Reduce the gradients that wait, several slices at a time."""

@@ -97,7 +97,7 @@ class _ScatteredBucket(GradientBucket):
     STAYS: ClassVar[bool] = True
 
     def __init__(self, plan: Plan, group: Any, recorder: RankRecorder) -> None:
-        super().__init__(plan.dtype, group, recorder)
+        super().__init__([weight.parameter for weight in plan.trainable], plan.dtype, group, recorder)
         #: Whether a pass before this one has left gradients.
         self._has_sums = False
         #: The elements of a rank's part of each weight, by the ``id`` of the parameter.

@@ -42,7 +42,6 @@ class Observation(WatchingMode):
         super().__init__()
         self.macs: int | None = 0
         self._is_comparable = are_as_shipped()
-        self._kinds: dict[int, Kind] = {}
 
     def begin(self) -> None:
         """Set the sum to zero."""
@@ -58,7 +57,7 @@ class Observation(WatchingMode):
 
     def observe(self, mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that this mode or another mode has received, and add its cost."""
-        kind = self._find_kind(func)
+        kind = Kind.UNKNOWN if isinstance(func, HigherOrderOperator) else classify(func)
         if kind in _WITHOUT_MACS:
             return func(*args, **kwargs)
         if kind is Kind.COMPOSITE:
@@ -71,13 +70,6 @@ class Observation(WatchingMode):
             macs = None if kind is Kind.UNKNOWN else _count_macs(func, kind, args, kwargs, result)
             self.macs = None if macs is None else self.macs + macs
         return result
-
-    def _find_kind(self, func: Any) -> Kind:
-        kind = self._kinds.get(id(func))
-        if kind is None:
-            takes_functions = isinstance(func, HigherOrderOperator)
-            kind = self._kinds[id(func)] = Kind.UNKNOWN if takes_functions else classify(func)
-        return kind
 
 
 def _count_macs(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
@@ -103,6 +95,5 @@ class ObservingGuard(WriteGuard):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keep the values that it overwrites, and add its cost."""
         kwargs = kwargs or {}
-        if not isinstance(func, HigherOrderOperator):
-            self.watch(func, args, kwargs)
+        self.watch(func, args, kwargs)
         return self.observation.observe(self, func, args, kwargs)

@@ -82,32 +82,29 @@ def _run_and_prepare_passes(
     fed = on_device(adapt_to_keras(inventory.model, inputs, options.training), device, views=not options.training)
     autocast = make_autocast(options.autocast, device)
     first = FirstPass(inventory, fed, autocast)
-    with (
-        first.restore_at_end(),
-        _run_first(inventory.model, first, options) as step,
-        watch_parameters(inventory, first.guard.guards),
-        use_compiled(inventory.model, options.compile) as called,
-    ):
-        devices = {device, *(tensor.device for tensor in inventory.tensors)}
-        run_step = partial(step, called, fed, autocast)
-        run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
-        if not options.training:
-            run.runs.append(first.guard.observation.run("its first run"))
-            run.observation = None if options.compile else first.guard.observation
-        if options.compile:
-            _compile(run, options)
-        with modes_as_they_are():
-            yield run
+    with first.restore_at_end(), _prepare_steps(inventory.model, options) as steps:
+        step = first.run(*steps)
+        with watch_parameters(inventory, first.guard.guards), use_compiled(inventory.model, options.compile) as called:
+            devices = {device, *(tensor.device for tensor in inventory.tensors)}
+            run_step = partial(step, called, fed, autocast)
+            run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
+            if not options.training:
+                run.runs.append(first.guard.observation.run("its first run"))
+                run.observation = None if options.compile else first.guard.observation
+            if options.compile:
+                _compile(run, options)
+            with modes_as_they_are():
+                yield run
 
 
 @contextmanager
-def _run_first(model: nn.Module, first: FirstPass, options: RunOptions) -> Iterator[Step]:
-    """Run the model a first time, and yield the function that runs it again: a training step, or a forward pass."""
+def _prepare_steps(model: nn.Module, options: RunOptions) -> Iterator[tuple[Step, Step | None]]:
+    """Yield the function that runs a model, and the one for a model that computes gradients for inference."""
     if not options.training:
-        yield first.run(forward_pass, forward_pass_with_gradients)
+        yield forward_pass, forward_pass_with_gradients
         return
     with prepare_training_step(model) as step:
-        yield first.run(step, None)
+        yield step, None
 
 
 def _set_mode(inventory: Inventory, options: RunOptions) -> Inventory:

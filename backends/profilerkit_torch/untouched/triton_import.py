@@ -27,12 +27,12 @@ def answer_for_triton() -> None:
     """
     if is_compiler_imported() or "triton" in sys.modules or not _is_import_crashing():
         return
-    asked = find_triton_question()
-    if asked is None:
+    has_triton = find_triton_question()
+    if has_triton is None:
         return
     with restored(partial(sys.modules.pop, "triton", None)):
         sys.modules["triton"] = None  # type: ignore[assignment]  # an import of it raises ImportError
-        asked()
+        has_triton()
 
 
 def _is_import_crashing() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.process.cached import cached_property
+from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.restoring import restored
 
 from ..compat.modes import WatchingMode, disable_dispatch_modes
@@ -34,23 +34,16 @@ class WriteGuard(WatchingMode):
         self._aliases = list(aliases)
         self._saved: list[KeptValue] = []
         self._versions: list[KeptVersion] = []
-        #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
-        self._operators: dict[int, tuple[Any, bool]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, and keep the values that it overwrites."""
         kwargs = kwargs or {}
-        if not isinstance(func, HigherOrderOperator):
-            self.watch(func, args, kwargs)
+        self.watch(func, args, kwargs)
         return func(*args, **kwargs)
 
     def watch(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Keep the values that an operator is about to overwrite."""
-        entry = self._operators.get(id(func))
-        if entry is None:
-            entry = self._operators[id(func)] = func, may_write(func)
-        _, may_be_written = entry
-        if may_be_written:
+        """Keep the values that an operator is about to overwrite; the operators in its functions come here too."""
+        if not isinstance(func, HigherOrderOperator) and may_write(func):
             self.keep(written_by(func, args, kwargs))
 
     def keep(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -78,7 +71,7 @@ class WriteGuard(WatchingMode):
             self._aliases_by_storage.pop(key, None)  # only now: a copy that failed is made at the next write
 
     def guards(self, tensor: torch.Tensor) -> bool:
-        """Return whether a write to the tensor would still be noticed, none having been so far."""
+        """Return whether nothing has written to the tensor so far, and the first write would be noticed."""
         return storage_key(tensor) in self._aliases_by_storage
 
     def restore_at_end(self) -> restored:
@@ -90,6 +83,7 @@ class WriteGuard(WatchingMode):
         )
 
 
+@once_for_each
 def may_write(func: Any) -> bool:
     """Return whether an operator may write to an argument, or does so in some of its calls."""
     return bool(read_schema(func).is_mutable) or _updates_statistics(func)
