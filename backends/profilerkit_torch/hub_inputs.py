@@ -16,6 +16,8 @@ __all__ = ["BESIDE", "SAMPLES", "TOKENS", "find_shapes"]
 
 #: Tokens in the sequences for language models, and samples in a second of sound.
 TOKENS, SAMPLES = 128, 16_000
+#: The regions of an image that LXMERT takes.
+_REGIONS = 36
 
 #: Further inputs that models need although their signature has a default for them, by type of configuration.
 BESIDE: Mapping[str, tuple[str, ...]] = {
@@ -159,14 +161,9 @@ def _shape_series(config: Any) -> tuple[int, ...]:
     return int(config.context_length), _read(config, "num_input_channels", default=1)
 
 
-def _shape_steps(width: str) -> Callable[[Any], tuple[int, ...]]:
+def _shape_steps(width: str, steps: int = TOKENS) -> Callable[[Any], tuple[int, ...]]:
     """Return the shape of a sequence with numbers for each step: as many as a configuration has under a name."""
-    return lambda config: (TOKENS, getattr(config, width))
-
-
-def _shape_regions(width: str) -> Callable[[Any], tuple[int, ...]]:
-    """Return the same for each of the 36 regions of an image that LXMERT takes."""
-    return lambda config: (36, getattr(config, width))
+    return lambda config: (steps, getattr(config, width))
 
 
 _INTEGERS = {"input_ids", "decoder_input_ids", "bbox", "timesteps", "attention_mask"}
@@ -185,8 +182,8 @@ _SHAPES: Mapping[str, Callable[[Any], tuple[int, ...]]] = {
     "input_features": _shape_spectrogram,
     "inputs": _shape_steps("d_model"),
     "past_values": _shape_series,
-    "visual_feats": _shape_regions("visual_feat_dim"),
-    "visual_pos": _shape_regions("visual_pos_dim"),
+    "visual_feats": _shape_steps("visual_feat_dim", _REGIONS),
+    "visual_pos": _shape_steps("visual_pos_dim", _REGIONS),
     "states": _shape_steps("state_dim"),
     "actions": _shape_steps("act_dim"),
     "rewards": lambda config: (TOKENS, 1),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import torch
@@ -32,17 +31,12 @@ def make_cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
     """Yield the operators to measure; their tensors are made when each is measured."""
     measured = _Measured(device, getattr(torch, dtype))
     is_large = device.type != "cpu"
-    operators = chain(
-        describe_products(is_large),
-        describe_convolutions(is_large),
-        describe_attention(is_large),
-        describe_layers(is_large),
-        describe_traffic(is_large),
-        describe_images(is_large),
-        describe_gradients(is_large),
-    )
-    for name, function, operands in operators:
-        yield CalibrationCase(f"{name} in {dtype}", partial(measured.prepare_call, function, operands))
+    for describe in (
+        *(describe_products, describe_convolutions, describe_attention, describe_layers),
+        *(describe_traffic, describe_images, describe_gradients),
+    ):
+        for name, function, operands in describe(is_large):
+            yield CalibrationCase(f"{name} in {dtype}", partial(measured.prepare_call, function, operands))
     for name, function, operands in describe_layers(is_large):
         prepare = partial(measured.prepare_gradient, function, operands)
         yield CalibrationCase(f"gradient of {name} in {dtype}", prepare, is_gradient=True)

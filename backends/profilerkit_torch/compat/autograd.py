@@ -45,18 +45,18 @@ find_current_node: Callable[[], Any] = require(
 read_current_task: Callable[[], int] = require(
     "torch._C._current_graph_task_id", purpose="tells when a backward pass is over"
 )
-_engine: Any = find("torch.autograd.Variable._execution_engine")
+_run_engine: Any = require(
+    "torch.autograd.Variable._execution_engine.run_backward", purpose="runs the backward pass of a training step"
+)
+#: Has a function called when the backward pass that runs is over.
+call_after_backward: Callable[[Callable[[], None]], None] = require(
+    "torch.autograd.Variable._execution_engine.queue_callback", purpose="tells when a backward pass is over"
+)
 
 
 def run_backward(loss: torch.Tensor, gradient: torch.Tensor) -> None:
-    """Run the backward pass like ``loss.backward(gradient)``, but by a function that no mode handles.
-
-    Without torch's engine it calls ``backward`` itself, in which modes do not see the numbers that leave torch.
-    """
-    if _engine is None:
-        loss.backward(gradient)
-        return
-    _engine.run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    """Run the backward pass like ``loss.backward(gradient)``, but by a function that no mode handles."""
+    _run_engine((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
 _IN_NEW_MEMORY = "training_memory has a gradient too many where several gradients of a tensor are added up"
@@ -118,12 +118,6 @@ def is_asked_for(node: Any) -> bool:
         return True
 
 
-#: Has a function called when the backward pass that runs is over.
-call_after_backward: Callable[[Callable[[], None]], None] = (
-    refuse("torch.autograd.Variable._execution_engine", "tells when a backward pass is over")
-    if _engine is None
-    else _engine.queue_callback
-)
 #: The hooks for tensors that a graph saves: a pair, or None. Without it, as in torch 2.6, no report names them, and
 #: hooks that a model leaves switched on stay.
 top_saved_tensors_hooks: Callable[[bool], Any] = find_first(

@@ -11,7 +11,7 @@ import torch
 from profilerkit.backend_kit.private_names import field, find
 
 from .modes import TorchDispatchMode
-from .names import find_all, find_first, require_class
+from .names import find_all, find_first, require, require_class
 
 # Classes --------------------------------------------------------------------------------------------------------------
 
@@ -28,16 +28,10 @@ def has_dispatch_rules(kind: type) -> bool:
     return getattr(kind, "__torch_dispatch__", None) is not _NO_RULES
 
 
-def _make_tensor(kind: Any, tensor: torch.Tensor, requires_grad: bool) -> Any:
-    if issubclass(kind, torch.nn.Parameter):
-        return kind(tensor, requires_grad)
-    return tensor.as_subclass(kind).requires_grad_(requires_grad)
-
-
 #: Makes a tensor of a class that shares its elements with a plain one; the last argument says whether it needs a
-#: gradient. Without this function the constructor of ``nn.Parameter``, which checks the dtype, makes parameters.
-make_tensor: Callable[[Any, torch.Tensor, bool], torch.Tensor] = find_first(
-    "torch.Tensor._make_subclass", instead=_make_tensor
+#: gradient.
+make_tensor: Callable[[Any, torch.Tensor, bool], torch.Tensor] = require(
+    "torch.Tensor._make_subclass", purpose="makes stand-ins for weights"
 )
 
 # Dtypes ---------------------------------------------------------------------------------------------------------------

@@ -26,6 +26,14 @@ __all__ = ["find_input_encoder"]
 #: The methods of models that encode an input, and the parts of a configuration with its size.
 _METHODS = {InputKind.IMAGES: "get_image_features", InputKind.AUDIO: "get_audio_features"}
 _PARTS = {InputKind.IMAGES: "vision_config", InputKind.AUDIO: "audio_config"}
+#: What the tokens of an input may follow from, and what to give then.
+_REMEDIES = {
+    InputKind.IMAGES: ("size", "give that, such as image_size='1024x768' (--image-size)"),
+    InputKind.AUDIO: (
+        "length",
+        "add the tokens to the prompt (prompt=, --prompt), without the work of the encoder",
+    ),
+}
 #: Arguments of these methods if the tokens of an image follow from its pixels and not from the configuration.
 _FREE_SIZES = ("image_grid_thw", "image_sizes", "image_position_ids", "spatial_shapes", "target_sizes")
 
@@ -94,16 +102,12 @@ def _make_image(model: Any, size: ImageSize) -> _EncoderInput:
 def _make_usual_input(model: Any, kind: InputKind) -> _EncoderInput:
     """Return an image of the size that the configuration names, or a clip; raises `InputError` if it names no size."""
     name = type(model).__name__
-    free = list(_list_free(getattr(model, _METHODS[kind])))
-    if free and kind is InputKind.IMAGES:
+    free = next(_list_free(getattr(model, _METHODS[kind])), None)
+    if free is not None:
+        size, remedy = _REMEDIES[kind]
         raise InputError(
-            f"images: how many tokens one becomes for {name} follows from its own size ({free[0]}), and not from the "
-            "configuration; give that, such as image_size='1024x768' (--image-size)"
-        )
-    if free:
-        raise InputError(
-            f"{kind}: how many tokens one becomes for {name} follows from its own length ({free[0]}), and not from the "
-            "configuration; add the tokens to the prompt (prompt=, --prompt), without the work of the encoder"
+            f"{kind}: how many tokens one becomes for {name} follows from its own {size} ({free}), and not from the "
+            f"configuration; {remedy}"
         )
     shape, size = _find_shape(getattr(model.config, _PARTS[kind]), kind, name)
     encoded = torch.empty(1, *shape, dtype=choose_dtype(model), device="meta")
