@@ -1,11 +1,15 @@
-"""The walk over the equations of a step as one device of a mesh runs them: each value has the shape of its share.
+"""The walk over the equations of a step as one device of a mesh runs them.
 
-The walk goes over the jaxpr of the whole step, whose equations have numbers. XLA keeps the numbers in the program that
-it divides for the devices. By them the walk finds there, for each equation:
+It goes over the jaxpr of the whole step like any walk, with these differences:
 
-- the shapes of one device's shares of its results: `ShareWalk.make_value` asks for them;
-- the multiply-accumulates of its products, in place of those that a formula would count;
-- its exchanges with other devices, each of which becomes an operator before or after the equation.
+- Each value has the shape of the device's share. The weights and inputs are given so. The shares of results are told by
+  the program that XLA has divided for the devices: it keeps the numbers of the equations that its arrays are made of.
+- If XLA's program does not tell a share, an input of the same shape does. Otherwise the array counts as a whole, and
+  its primitive is named.
+- A ``shard_map`` has the function of one device inside, and tells the shares of its results itself.
+- XLA's program also tells the multiply-accumulates of an equation, in place of a formula.
+- The exchanges with other devices become operators: one that brings the inputs of an equation comes before it, one that
+  adds up its results after it.
 """
 
 from __future__ import annotations
@@ -18,14 +22,13 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import NamedSharding
 
-from profilerkit.backend_kit.running_order import Body
 from profilerkit.costs import matmul
 
 from ..compat import open_jaxpr, parameters
 from ..costs.communication import is_communication
 from ..trace.frames import Context
 from ..trace.origins import Loop
-from ..trace.values import Executed, Value, Work
+from ..trace.values import Executed, Value
 from ..trace.walk import Walk
 from .device_program import DeviceProgram
 from .exchanges import RankExchange
@@ -58,25 +61,20 @@ class Exchanged(NamedTuple):
     spot: Spot
 
 
-@dataclass
-class _Current:
-    """The equation that the walk is in, and what the walk has met inside.
+class _Equation(NamedTuple):
+    """An equation of the jaxpr.
 
     Attributes:
         spot: Its place.
         chain: Its numbers: (12, 15) for the equation 15 in the jaxpr of the equation 12.
-        own_shares: The shapes of shares that it tells itself, by the shapes of the whole arrays.
+        told: The shapes of shares that its inputs tell, by the shapes of the whole arrays.
         has_body: Whether it has jaxprs inside, as calls, loops and branches have.
-        body_times: How often the last jaxpr inside runs, which is the body of a loop.
-        lacks_share: Whether an array was met whose share is unknown.
     """
 
-    spot: Spot = field(default_factory=lambda: Spot(Context(), (), ()))
+    spot: Spot
     chain: Chain = ()
-    own_shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
+    told: Mapping[_Shape, _Shape] = {}
     has_body: bool = False
-    body_times: int = 1
-    lacks_share: bool = False
 
 
 @dataclass
@@ -94,21 +92,23 @@ class ShareWalk(Walk):
     waiting: dict[Chain, list[RankExchange]] = field(default_factory=dict)
     exchanged: list[Exchanged] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
-    _current: _Current = field(default_factory=_Current)
+    #: The equation that the walk is in; the step itself before the first.
+    _here: _Equation = field(default_factory=lambda: _Equation(Spot(Context(), (), ())))
 
-    # Shares -----------------------------------------------------------------------------------------------------------
+    # The shape of a device's share of each value --------------------------------------------------------------------
 
     def make_weight(self, aval: Any, value: Any) -> Value:
-        """Return the value of a weight: ``value`` has the shape of the device's share, ``aval`` of the whole."""
+        """Return the value of a weight; ``value`` has the shape of the device's share."""
         return super().make_value(value, constant=True)
 
     def make_input(self, aval: Any, value: Any) -> Value:
-        """Return the value of an input: ``value`` has the shape of the device's share, ``aval`` of the whole."""
+        """Return the value of an input; ``value`` has the shape of the device's share."""
         return super().make_value(value)
 
     def make_value(self, aval: Any, **facts: Any) -> Value:
-        """Return the device's share of an array of the equation that the walk is in."""
-        return self._make_share(aval, self._find_share(tuple(getattr(aval, "shape", ()))), **facts)
+        """Return the device's share of an array of the equation that the walk is in, or the whole if it is unknown."""
+        whole = tuple(getattr(aval, "shape", ()))
+        return self._make_share(aval, self._find_share(whole) or whole, **facts)
 
     def make_results(self, equation: Any) -> list[Value]:
         """Return the device's shares of the outputs of an equation; a ``shard_map`` has a spec for each of its own."""
@@ -133,90 +133,82 @@ class ShareWalk(Walk):
         struct = jax.ShapeDtypeStruct(shape, aval.dtype) if hasattr(aval, "dtype") else aval
         return super().make_value(struct, **facts)
 
-    def _find_share(self, shape: _Shape) -> _Shape:
-        """Return the shape of the share of an array, or its own shape if nothing tells the share.
+    def _find_share(self, whole: _Shape) -> _Shape | None:
+        """Return the shape of the share of an array of the equation that the walk is in; None if nothing tells it.
 
-        XLA's program tells it, or else the equation itself. An equation with jaxprs inside is asked first: it has more
-        arrays in XLA's program than its results, and another one of this shape may be divided differently.
+        XLA's arrays with the number of an equation are its results, except where the equation has jaxprs inside: then
+        arrays of these may be among them, divided differently, so the inputs of the equation are asked first.
         """
-        if shape == ():
-            return shape
-        current = self._current
-        share = current.own_shares.get(shape)
-        if share is None or not current.has_body:
-            share = self.program.find_share(current.chain, shape) or share
-        current.lacks_share |= share is None
-        return share or shape
+        told = self._here.told.get(whole)
+        if told is not None and self._here.has_body:
+            return told
+        return self.program.find_share(self._here.chain, whole) or told
 
-    # Equations --------------------------------------------------------------------------------------------------------
+    # The work of a device on each equation --------------------------------------------------------------------------
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Go over one equation and its exchanges; return the device's shares of its outputs."""
-        outer = self._current
-        self._current = current = self._describe(equation, inputs, context)
-        exchanges = self._take_exchanges(current.chain)
-        if is_communication(equation.primitive.name):  # it is the operator of its exchange itself
-            outputs, ran = self._walk_share(equation, inputs, context)
-            self.exchanged += [Exchanged(ran[-1], exchange, current.spot) for exchange in exchanges]
-        else:
-            # A reduction adds up the results of the equation, and any other exchange brings its inputs. All exchanges
-            # of an equation with jaxprs inside count as exchanged after it.
-            after = [exchange for exchange in exchanges if current.has_body or exchange.is_reduction]
-            self._note_exchanges([exchange for exchange in exchanges if exchange not in after], inputs, [])
-            outputs, _ = self._walk_share(equation, inputs, context)
-            self._note_exchanges(after, outputs, outputs)
-        self._current = outer
-        return outputs
-
-    def _describe(self, equation: Any, inputs: Sequence[Value], context: Context) -> _Current:
-        """Return an equation as the walk begins it."""
-        weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
-        number = read_number(equation)
-        return _Current(
-            Spot(context, weights, tuple(map(_read_shape, equation.outvars))),
-            self._current.chain if number is None else (*self._current.chain, number),
-            _list_shares(equation, inputs),
-            has_body=equation.primitive.name in self.handlers,
-            body_times=context.times,
-        )
-
-    def walk_apart(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> Body[Work, Value]:
-        """Go over a jaxpr inside the equation that the walk is in: of a ``while`` loop the condition, then the body."""
-        self._current.body_times = context.times
-        return super().walk_apart(jaxpr, inputs, context)
-
-    def _walk_share(
-        self, equation: Any, inputs: Sequence[Value], context: Context
-    ) -> tuple[list[Value], list[Executed]]:
-        """Go over the equation that the walk is in; return its outputs, and the operators that it ran.
-
-        XLA's products of the equation go to its last operator: an equation without jaxprs inside has no other, and the
-        equations inside have products of their own.
-        """
+        outer, self._here = self._here, self._describe(equation, inputs, context)
+        exchanges = self._take_exchanges()
+        is_exchange = is_communication(equation.primitive.name)  # it is the operator of its exchanges itself
+        before = [one for one in exchanges if not (is_exchange or one.is_reduction or self._here.has_body)]
+        self._note_exchanges(before, inputs, [], context.times)
         start = len(self.work.operators)
         outputs = super().walk_equation(equation, inputs, context)
         ran = self.work.operators[start:]
-        if ran and ran[-1].flops and self._current.lacks_share and self.program.shapes:
+        self._correct(equation, ran)
+        if is_exchange:
+            self.exchanged += [Exchanged(ran[-1], one, self._here.spot) for one in exchanges]
+        else:
+            # The operators of the body of a loop run in each turn; the last one stands behind the loop.
+            turns = min((operator.times for operator in ran[:-1]), default=context.times)
+            self._note_exchanges([one for one in exchanges if one not in before], outputs, outputs, turns)
+        self._here = outer
+        return outputs
+
+    def _describe(self, equation: Any, inputs: Sequence[Value], context: Context) -> _Equation:
+        """Return an equation inside the one that the walk is in."""
+        weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
+        spot = Spot(context, weights, tuple(map(_read_shape, equation.outvars)))
+        number, chain = read_number(equation), self._here.chain
+        numbers = chain if number is None else (*chain, number)
+        return _Equation(spot, numbers, _list_shares(equation, inputs), equation.primitive.name in self.handlers)
+
+    def _correct(self, equation: Any, ran: Sequence[Executed]) -> None:
+        """Give the operator of an equation XLA's products, and name it if its share of work is unknown.
+
+        It is the last one that ran; the equations in the jaxprs of an equation have products of their own.
+        """
+        if not ran:
+            return
+        macs = find_by_chain(self.program.macs, self._here.chain)
+        if ran[-1].macs and macs:
+            ran[-1].macs, ran[-1].flops = matmul.product(macs).times(self._here.spot.context.times)
+        is_its_own = ran[-1].operator == equation.primitive.name
+        if is_its_own and ran[-1].flops and self.program.shapes and not all(map(self._knows, self._here.spot.outputs)):
             self.unknown.setdefault(equation.primitive.name)
-        macs = find_by_chain(self.program.macs, self._current.chain)
-        if ran and ran[-1].macs and macs:
-            ran[-1].macs, ran[-1].flops = matmul.product(macs).times(context.times)
-        return outputs, ran
+
+    def _knows(self, whole: _Shape) -> bool:
+        """Return whether the share of an array is known; a single number has no other share than itself."""
+        return whole == () or self._find_share(whole) is not None
 
     # Exchanges --------------------------------------------------------------------------------------------------------
 
-    def _take_exchanges(self, chain: Chain) -> list[RankExchange]:
-        """Return the exchanges that wait for an equation with these numbers; they wait no more."""
-        return next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
+    def _take_exchanges(self) -> list[RankExchange]:
+        """Return the exchanges that wait for the equation that the walk is in; they wait no more."""
+        ends = list_ends(self._here.chain)
+        return next((self.waiting.pop(end) for end in ends if end in self.waiting), [])
 
     def _note_exchanges(
-        self, exchanges: Sequence[RankExchange], inputs: Sequence[Value], outputs: Sequence[Value]
+        self, exchanges: Sequence[RankExchange], inputs: Sequence[Value], outputs: Sequence[Value], turns: int
     ) -> None:
-        """Note exchanges for the equation that the walk is in, each as an operator with the sums of this rank."""
-        spot = self._current.spot
+        """Note exchanges for the equation that the walk is in, each as an operator with the sums of this rank.
+
+        If it is a loop, its body runs ``turns`` times, and the exchanges there with it.
+        """
+        spot = self._here.spot
         for exchange in exchanges:
-            is_in_body = exchange.instruction.is_in_body  # for a loop: it runs in each turn
-            times = self._current.body_times if is_in_body else spot.context.times
+            times = turns if exchange.instruction.is_in_body else spot.context.times
             context, cost = replace(spot.context, times=times), exchange.cost.times(times)
             noted = self.note(exchange.message.kind, inputs, outputs, context, cost)
             self.exchanged.append(Exchanged(noted, exchange, spot))
