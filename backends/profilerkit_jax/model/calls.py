@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import jax
+from jax.experimental.xla_metadata import set_xla_metadata
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
@@ -16,7 +19,16 @@ from profilerkit.process.restoring import restored
 from .arrays import ArrayTree, is_array, is_float, make_struct
 from .subject import Leaf, Pass, Subject
 
-__all__ = ["Function", "bind_call", "compile_function", "is_trained", "list_arrays", "make_forward", "make_step"]
+__all__ = [
+    "Function",
+    "bind_call",
+    "compile_function",
+    "is_trained",
+    "list_arrays",
+    "make_forward",
+    "make_step",
+    "trace_anew",
+]
 
 #: A pass over a model: from the values of its weights and of the arrays among its inputs to outputs and state.
 Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
@@ -61,6 +73,17 @@ def make_forward(function: Function) -> Callable[[Any, Any], tuple[list[Any], li
         return [leaf for leaf in jax.tree.leaves(outputs) if is_array(leaf)], list(state)
 
     return forward
+
+
+#: The numbers of the blocks of `trace_anew`.
+_numbers = count()
+
+
+def trace_anew() -> AbstractContextManager[None]:
+    """Return a block in which compiled functions are traced again, although JAX has them from an earlier trace."""
+    # JAX keeps the jaxpr of a function by the metadata around the call, too.
+    block: AbstractContextManager[None] = set_xla_metadata(profilerkit=str(next(_numbers)))
+    return block
 
 
 # One training step ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 
 from .arrays import ArrayTree, is_array, is_float
-from .caches import trace_anew
+from .calls import trace_anew
 from .jax_model import JaxModel
 from .recognition import find_kind
 from .subject import Leaf, Pass, Subject, join

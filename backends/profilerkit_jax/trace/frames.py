@@ -101,6 +101,12 @@ class Frames:
     def find_frame(self, around: Frame, stack: Sequence[ScopeName], instance: int) -> Frame:
         """Return the frame of an equation.
 
+        The scopes around it stand for calls of layers:
+
+        - In the backward pass, a scope stands for the latest call of its layer.
+        - A mark of ours stands for one call each time that the walk goes over its jaxpr.
+        - A scope of the user's stands for one call for as long as the equation before is in it too.
+
         Args:
             around: The frame of the equation whose jaxpr it is in.
             stack: Its own stack of names.
@@ -108,35 +114,24 @@ class Frames:
         """
         gradients = around.gradients + sum(scope.is_transform and scope.name == "transpose" for scope in stack)
         is_recomputed = around.is_recomputed or any(scope.name == _RECOMPUTED for scope in stack)
-        chain, opened = list(around.chain), dict[OpenScope, Scope]()
+        chain, opened, before = list(around.chain), dict[OpenScope, Scope](), self._before.get(instance, {})
         for name, layer in self._list_layers(stack):
             scope = OpenScope(chain[-1], name, instance)
-            call = self._find_call(scope, layer, is_backward=gradients > 0)
+            path = self._name_user_scope(scope.around.path, name) if layer is None else layer
+            if gradients and path in self._latest:
+                call = self._latest[path]
+            else:
+                known = before if layer is None else self.marked
+                call = known[scope] = known.get(scope) or self._begin_call(path)
             chain.append(call)
             opened[scope] = call
         self._before[instance] = opened
         return Frame(tuple(chain), gradients, is_recomputed)
 
-    def _find_call(self, scope: OpenScope, layer: str | None, is_backward: bool) -> Scope:
-        """Return the call that a scope around an equation stands for; ``layer`` is the path that a mark of ours holds.
-
-        - The backward pass belongs to the latest call of a layer.
-        - A mark of ours stands for one call.
-        - A scope of the user's stands for one call for as long as the equation before is in it too.
-
-        If no call was found so far by these rules, it begins here.
-        """
-        path = self._name_user_scope(scope.around.path, scope.name) if layer is None else layer
+    def _begin_call(self, path: str) -> Scope:
         latest = self._latest.get(path)
-        if is_backward and latest is not None:
-            return latest
-        known_calls = self._before.get(scope.instance, {}) if layer is None else self.marked
-        if scope in known_calls:
-            return known_calls[scope]
-        call = self._latest[path] = Scope(path, 0 if latest is None else latest.call + 1)
-        if layer is not None:
-            self.marked[scope] = call
-        return call
+        self._latest[path] = Scope(path, 0 if latest is None else latest.call + 1)
+        return self._latest[path]
 
     def _list_layers(self, stack: Sequence[ScopeName]) -> Iterator[tuple[str, str | None]]:
         """Yield the names of the scopes in a stack that are layers inside of the model, the outermost first.

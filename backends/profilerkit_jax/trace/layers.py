@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from profilerkit.backend_kit.scoped_calls import Scope, layer_calls
+from profilerkit.backend_kit.scoped_calls import ROOT, Scope, layer_calls
 from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerCall
 
@@ -61,7 +60,7 @@ def list_calls(
         path: [replace(call, times=turns.get(Scope(path, number), 1)) for number, call in enumerate(of_layer)]
         for path, of_layer in layer_calls(executed, [op.chain for op in executed], inputs, outputs).items()
     }
-    _add_calls_without_equations(calls, marked_calls, _find_places(turns, marked_calls, marked_by_scope))
+    _add_calls_without_equations(calls, turns, marked_calls, marked_by_scope)
     return calls
 
 
@@ -77,42 +76,30 @@ def _count_turns(executed: Sequence[Executed]) -> dict[Scope, int]:
     return turns
 
 
-class _Place(NamedTuple):
-    """A call of a layer, by the path and the number of the call, and how often it is made."""
-
-    caller: tuple[str, int] | None
-    times: int
-
-
-#: The places of each marked call: a function that is traced once may be called several times.
-_Places: TypeAlias = dict["MarkedCall | None", list[_Place]]
-
-
-def _find_places(
-    turns: Mapping[Scope, int], marked_calls: Iterable[MarkedCall], marked_by_scope: Mapping[Scope, MarkedCall]
-) -> _Places:
-    """Return the places of the calls with equations, of the model itself, and of None: outside of all layers."""
-    places: _Places = {None: [_Place(None, 1)]}
-    for marked in marked_calls:
-        places[marked] = [] if marked.path else [_Place(("", 0), 1)]
-    for scope, times in turns.items():
-        if scope in marked_by_scope:
-            places[marked_by_scope[scope]].append(_Place((scope.path, scope.call), times))
-    return places
-
-
 def _add_calls_without_equations(
-    calls: dict[str, list[LayerCall]], marked_calls: Iterable[MarkedCall], places: _Places
+    calls: dict[str, list[LayerCall]],
+    turns: dict[Scope, int],
+    marked_calls: Iterable[MarkedCall],
+    marked_by_scope: Mapping[Scope, MarkedCall],
 ) -> None:
-    """Add a call of each layer without equations for each place of the call around it."""
+    """Add a call of each layer without equations for each call of the layer around it, as often as that is made."""
     with_equations = set(calls)
+    # A function that is traced once may be called several times: then a marked call stands for several.
+    scopes: defaultdict[MarkedCall, list[Scope]] = defaultdict(list)
+    for scope, marked in marked_by_scope.items():
+        scopes[marked].append(scope)
     for marked in marked_calls:  # a call comes after the one around it
+        if not marked.path:
+            scopes[marked] = [ROOT]
         if marked.path in with_equations:
             continue
-        for caller, times in places.get(marked.around, ()):
+        for around in [None] if marked.around is None else scopes[marked.around]:
             own_calls = calls.setdefault(marked.path, [])
-            places[marked].append(_Place((marked.path, len(own_calls)), times))
-            own_calls.append(LayerCall(marked.inputs, marked.outputs, caller, times))
+            scope = Scope(marked.path, len(own_calls))
+            scopes[marked].append(scope)
+            turns[scope] = 1 if around is None else turns.get(around, 1)
+            caller = None if around is None else (around.path, around.call)
+            own_calls.append(LayerCall(marked.inputs, marked.outputs, caller, turns[scope]))
 
 
 def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: Iterable[str]) -> dict[str, str]:

@@ -12,8 +12,7 @@ from profilerkit import ModelInputs
 
 from ..compat import find_needed_part
 from ..model.arrays import make_struct
-from ..model.caches import trace_anew
-from ..model.calls import Function, bind_call, list_arrays
+from ..model.calls import Function, bind_call, list_arrays, trace_anew
 from ..model.scope_names import Marks
 from ..model.subject import Pass, Subject
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain, compress
+from itertools import compress
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -54,31 +54,11 @@ class WhileLoop(NamedTuple):
         )
 
 
-class _Part(NamedTuple):
-    """The needed part of a condition or of a body.
-
-    Attributes:
-        program: Its closed jaxpr.
-        constants: The constants that it reads, which come first among its inputs.
-        reads: Which of the needed carried values it reads; they come after the constants.
-    """
-
-    program: Any
-    constants: list[Value]
-    reads: list[bool]
-
-    @classmethod
-    def of(cls, needed: NeededPart, constants: Sequence[Value], carried: Sequence[bool]) -> _Part:
-        """Return a part of a jaxpr with these constants, in a loop that needs these of its carried values."""
-        reads_carried = needed.reads[len(constants) :]
-        return cls(needed.jaxpr, list(compress(constants, needed.reads)), list(compress(reads_carried, carried)))
-
-
 class _NeededTurn(NamedTuple):
     """The parts of a loop that its condition needs, in all turns, and whether it needs each carried value."""
 
-    condition: _Part
-    body: _Part
+    condition: NeededPart
+    body: NeededPart
     carried: list[bool]
 
 
@@ -88,24 +68,29 @@ def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
     None if they have an effect, or if their inputs are large or depend on more than the program and given inputs.
     """
     needed = _find_needed_turn(loop)
-    if needed is None or needed.condition.program.effects or needed.body.program.effects:
+    if needed is None or needed.condition.jaxpr.effects or needed.body.jaxpr.effects:
         return None
-    condition, body, carried = needed
-    values = (condition.constants, body.constants, list(compress(loop.initial, carried)))
-    if sum(value.shape.numel for value in chain(*values)) > _LARGEST:
+    condition_consts = list(compress(loop.condition_consts, needed.condition.reads))
+    body_consts = list(compress(loop.body_consts, needed.body.reads))
+    initial = list(compress(loop.initial, needed.carried))
+    read = [*condition_consts, *body_consts, *initial]
+    if sum(value.shape.numel for value in read) > _LARGEST:
         return None
-    condition_constants, body_constants, initial = ([walk.compute_elements(value) for value in part] for part in values)
-    if any(array is None for array in chain(condition_constants, body_constants, initial)):
+    elements = {value.number: walk.compute_elements(value) for value in read}
+    if any(array is None for array in elements.values()):
         return None
 
-    def goes_on(carried: list[Any]) -> Any:
-        [is_true] = make_function(condition.program)(*condition_constants, *compress(carried, condition.reads))
-        return is_true
+    def bind(part: NeededPart, consts: int, constants: Sequence[Value]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Return a part as a function of the needed carried values; its jaxpr has so many constants before these."""
+        arrays = [elements[value.number] for value in constants]
+        reads = list(compress(part.reads[consts:], needed.carried))
+        return lambda carried: make_function(part.jaxpr)(*arrays, *compress(carried, reads))
 
-    def take_turn(carried: list[Any]) -> list[Any]:
-        return list(make_function(body.program)(*body_constants, *compress(carried, body.reads)))
-
-    return _run(goes_on, take_turn, initial)
+    return _run(
+        bind(needed.condition, len(loop.condition_consts), condition_consts),
+        bind(needed.body, len(loop.body_consts), body_consts),
+        [elements[value.number] for value in initial],
+    )
 
 
 def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
@@ -120,12 +105,11 @@ def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
             return None
         further = list(map(or_, carried, body.reads[len(loop.body_consts) :]))
         if further == carried:
-            of_condition = _Part.of(condition, loop.condition_consts, carried)
-            return _NeededTurn(of_condition, _Part.of(body, loop.body_consts, carried), carried)
+            return _NeededTurn(condition, body, carried)
         carried = further  # a needed value may be made of further values of the turn before
 
 
-def _run(goes_on: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: list[Any]) -> int | None:
+def _run(test: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: list[Any]) -> int | None:
     """Return how many turns a loop makes; None if it cannot be run, or does not end.
 
     The condition of a loop that ``jax.vmap`` maps has an element for each sample: the loop goes on while any is true,
@@ -134,7 +118,7 @@ def _run(goes_on: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: 
 
     def repeat(state: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
         turns, carried = state
-        is_on = goes_on(carried)
+        [is_on] = test(carried)
         return turns + 1, [
             jnp.where(is_on.reshape(is_on.shape + (1,) * (before.ndim - is_on.ndim)), after, before)
             for before, after in zip(carried, take_turn(carried), strict=True)
@@ -142,7 +126,7 @@ def _run(goes_on: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: 
 
     try:
         [turns, _] = jax.lax.while_loop(
-            lambda state: jnp.any(goes_on(state[1])) & (state[0] < _MOST_TURNS), repeat, (0, start)
+            lambda state: jnp.any(test(state[1])[0]) & (state[0] < _MOST_TURNS), repeat, (0, start)
         )
     except MemoryError:
         raise
