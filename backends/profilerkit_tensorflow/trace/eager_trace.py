@@ -120,10 +120,9 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     read = _find_read_variables(model, run) if is_function(model) else _ReadVariables([], hidden=0)
     packing = read_packing(run.layers, read.variables)
     records = layer_records(run.layers, run.calls.calls, read.variables, packing.counts)
-    sizes = {tensor.number: tensor.bytes for tensor in run.inputs}
     results = [tensor.number for tensor in run.results]
-    live_bytes = list_live_bytes(run.executed, run.inputs, sizes, results)
-    shown = select_shown(run.executed, live_bytes)
+    shown = select_shown(run.executed, list_live_bytes(run.executed, (), run.inputs, (), results))
+    weight_bytes, input_bytes = count_weight_bytes(records), sum(tensor.bytes for tensor in run.inputs)
     unsized = {"ReadVariableOp": read.hidden} if read.hidden else {}
     if read.hidden:
         unmade = f"{format_count(read.hidden, 'variable')} to which the function's code does not lead"
@@ -132,9 +131,7 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     return ModelTrace(
         layers=records,
         operators=shown.operators,
-        memory=MemoryTimeline(
-            count_weight_bytes(records), sum(sizes.values()), shown.live_bytes, AS_A_GRAPH, unsized=unsized
-        ),
+        memory=MemoryTimeline(weight_bytes, input_bytes, shown.live_bytes, AS_A_GRAPH, unsized=unsized),
         uncounted=dict(run.uncounted),
         method="an eager run",
         operator_macs=count_operator_macs(run.executed),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,21 +21,22 @@ AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
 def list_live_bytes(
     operators: Sequence[Executed],
-    inputs: Iterable[Tensor],
-    sizes: Mapping[int, int],
+    loops: Sequence[tuple[int, int]],
+    given: Sequence[Tensor],
+    held: Sequence[Tensor],
     results: Iterable[int],
-    loops: Sequence[tuple[int, int]] = (),
 ) -> Sequence[int]:
     """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.
 
     Args:
         operators: The operators.
-        inputs: The tensors that the caller holds.
-        sizes: The bytes of these, by their numbers; 0 for one that is counted elsewhere.
-        results: The numbers of the results.
         loops: The ranges of operators that run more than once.
+        given: The tensors that the caller gives.
+        held: The tensors that are there before and after the call, and count as nothing here.
+        results: The numbers of the results.
     """
-    steps = write_steps(operators, inputs)
+    sizes = {**{tensor.number: tensor.bytes for tensor in given}, **{tensor.number: 0 for tensor in held}}
+    steps = write_steps(operators, [*given, *held])
     made = {number for step in steps for number, _ in step.makes} | sizes.keys()
     return live_bytes(steps, sizes, [number for number in results if number in made], loops)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.call_stack import note_unlisted
@@ -12,12 +14,14 @@ from profilerkit.trace.records import MemoryTimeline
 
 from ..model.replicas import describe_replicas, find_strategy
 from .control_flow import HANDLERS
+from .folding import Folding
 from .layer_records import record_program_layers
-from .memory import AS_A_GRAPH, count_constant_bytes, find_unsized_tensors
+from .memory import AS_A_GRAPH, count_constant_bytes, find_unsized_tensors, list_live_bytes
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
-from .program import Program
-from .program_calls import ProgramCall, list_arguments
+from .program import Program, ProgramInput
+from .tensor_facts import count_tensor_bytes, static_shape
+from .values import Value
 from .walk import Walk
 
 __all__ = ["count_program_macs", "observe_run", "trace_of_program"]
@@ -26,18 +30,20 @@ __all__ = ["count_program_macs", "observe_run", "trace_of_program"]
 def trace_of_program(program: Program) -> ModelTrace:
     """Walk over a traced program, of a pass or of a training step, and return its trace."""
     walk = Walk(program.calls.ownership, HANDLERS, program.calls.forward_end)
-    arguments = list_arguments(program, walk.folding)
-    call = ProgramCall(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
+    arguments = _list_arguments(program, walk.folding)
+    results = [value.number for value in walk.run(program.graph, [argument.value for argument in arguments])]
+    given = [argument.value.describe() for argument in arguments if not argument.is_captured]
+    captured = [argument.value.describe() for argument in arguments if argument.is_captured]
     work, executed = walk.work, walk.work.operators
-    inputs = [argument.value.number for argument in arguments if argument.bytes and not argument.is_captured]
-    shown = select_shown(executed, work.measure_live_bytes(call.list_live_bytes), inputs)
+    live_bytes = work.measure_live_bytes(partial(list_live_bytes, given=given, held=captured, results=results))
+    shown = select_shown(executed, live_bytes, [tensor.number for tensor in given if tensor.bytes])
     layers = record_program_layers(program)
-    held_bytes = layers.weight_bytes + call.capture_bytes + count_constant_bytes(executed)
-    unsized = find_unsized_tensors(executed, call.tensors)
+    held_bytes = layers.weight_bytes + sum(tensor.bytes for tensor in captured) + count_constant_bytes(executed)
+    unsized = find_unsized_tensors(executed, [*given, *captured])
     return ModelTrace(
         layers=layers.records,
         operators=shown.operators,
-        memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, AS_A_GRAPH, unsized),
+        memory=MemoryTimeline(held_bytes, sum(tensor.bytes for tensor in given), shown.live_bytes, AS_A_GRAPH, unsized),
         uncounted=dict(work.count_missing()),
         method="a traced graph",
         notes=tuple(_list_notes(walk, program, layers.packing.counts)),
@@ -60,10 +66,54 @@ def count_program_macs(program: Program) -> int | None:
     """Return the multiply-accumulates of a program's operators; None if not all are known."""
     walk = Walk(program.calls.ownership, HANDLERS)
     try:
-        walk.run(program.graph, [argument.value for argument in list_arguments(program, walk.folding)])
+        walk.run(program.graph, [argument.value for argument in _list_arguments(program, walk.folding)])
     except CostFormulaError:  # the trace has said it
         return None
     return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
+
+
+# The arguments of a call ----------------------------------------------------------------------------------------------
+
+#: The most bytes of a captured tensor whose numbers are read: a larger one limits no loop.
+_MOST_BYTES_READ = 64
+
+
+class _Argument(NamedTuple):
+    """The argument for one input of a program's graph.
+
+    Attributes:
+        value: Its value, of the shape in the call. Each part of a sparse or ragged tensor is an argument: a sparse
+            tensor of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
+        is_captured: Whether the function holds it, and the caller does not give it.
+    """
+
+    value: Value
+    is_captured: bool
+
+
+def _list_arguments(program: Program, folding: Folding) -> list[_Argument]:
+    """Return the arguments of a call of a program, in the order of its graph's inputs; ``folding`` makes the values."""
+    arguments = []
+    captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
+    inputs = iter(program.inputs)  # in the order of the placeholders
+    for placeholder in program.graph.inputs:
+        is_captured = placeholder.name in captures
+        source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
+        value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
+        if is_captured:
+            value.constant = source.numbers  # the same in each call
+        else:  # decisions by its numbers hold for this call alone
+            folding.give_input(value, source.numbers)
+        arguments.append(_Argument(value, is_captured))
+    return arguments
+
+
+def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
+    """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
+    shape = static_shape(placeholder)
+    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 if it is not known
+    is_readable = 0 < size <= _MOST_BYTES_READ and hasattr(tensor, "numpy")  # a tensor of an outer graph has no numbers
+    return ProgramInput(shape, tensor.numpy() if is_readable else None)
 
 
 # Notes ----------------------------------------------------------------------------------------------------------------
