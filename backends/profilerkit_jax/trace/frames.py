@@ -121,8 +121,8 @@ class Frames:
             if gradients and path in self._latest:
                 call = self._latest[path]
             else:
-                known = before if layer is None else self.marked
-                call = known[scope] = known.get(scope) or self._begin_call(path)
+                calls = before if layer is None else self.marked
+                call = calls[scope] = calls.get(scope) or self._begin_call(path)
             chain.append(call)
             opened[scope] = call
         self._before[instance] = opened
