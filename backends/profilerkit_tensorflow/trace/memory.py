@@ -22,8 +22,8 @@ AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 def list_live_bytes(
     operators: Sequence[Executed],
     loops: Sequence[tuple[int, int]],
-    given: Sequence[Tensor],
-    held: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    captures: Sequence[Tensor],
     results: Iterable[int],
 ) -> Sequence[int]:
     """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use.
@@ -31,12 +31,12 @@ def list_live_bytes(
     Args:
         operators: The operators.
         loops: The ranges of operators that run more than once.
-        given: The tensors that the caller gives.
-        held: The tensors that are there before and after the call, and count as nothing here.
+        inputs: The tensors that the caller gives.
+        captures: The tensors that are there before and after the call, and count as nothing here.
         results: The numbers of the results.
     """
-    sizes = {**{tensor.number: tensor.bytes for tensor in given}, **{tensor.number: 0 for tensor in held}}
-    steps = write_steps(operators, [*given, *held])
+    sizes = {**{tensor.number: tensor.bytes for tensor in inputs}, **{tensor.number: 0 for tensor in captures}}
+    steps = write_steps(operators, [*inputs, *captures])
     made = {number for step in steps for number, _ in step.makes} | sizes.keys()
     return live_bytes(steps, sizes, [number for number in results if number in made], loops)
 

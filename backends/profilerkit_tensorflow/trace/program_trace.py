@@ -32,18 +32,19 @@ def trace_of_program(program: Program) -> ModelTrace:
     walk = Walk(program.calls.ownership, HANDLERS, program.calls.forward_end)
     arguments = _list_arguments(program, walk.folding)
     results = [value.number for value in walk.run(program.graph, [argument.value for argument in arguments])]
-    given = [argument.value.describe() for argument in arguments if not argument.is_captured]
-    captured = [argument.value.describe() for argument in arguments if argument.is_captured]
+    inputs = [argument.value.describe() for argument in arguments if not argument.is_captured]
+    captures = [argument.value.describe() for argument in arguments if argument.is_captured]
     work, executed = walk.work, walk.work.operators
-    live_bytes = work.measure_live_bytes(partial(list_live_bytes, given=given, held=captured, results=results))
-    shown = select_shown(executed, live_bytes, [tensor.number for tensor in given if tensor.bytes])
+    live_bytes = work.measure_live_bytes(partial(list_live_bytes, inputs=inputs, captures=captures, results=results))
+    shown = select_shown(executed, live_bytes, [tensor.number for tensor in inputs if tensor.bytes])
     layers = record_program_layers(program)
-    held_bytes = layers.weight_bytes + sum(tensor.bytes for tensor in captured) + count_constant_bytes(executed)
-    unsized = find_unsized_tensors(executed, [*given, *captured])
+    held_bytes = layers.weight_bytes + sum(tensor.bytes for tensor in captures) + count_constant_bytes(executed)
+    input_bytes = sum(tensor.bytes for tensor in inputs)
+    unsized = find_unsized_tensors(executed, [*inputs, *captures])
     return ModelTrace(
         layers=layers.records,
         operators=shown.operators,
-        memory=MemoryTimeline(held_bytes, sum(tensor.bytes for tensor in given), shown.live_bytes, AS_A_GRAPH, unsized),
+        memory=MemoryTimeline(held_bytes, input_bytes, shown.live_bytes, AS_A_GRAPH, unsized),
         uncounted=dict(work.count_missing()),
         method="a traced graph",
         notes=tuple(_list_notes(walk, program, layers.packing.counts)),
