@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError, read_sizes
+from profilerkit.backend_kit.operator_calls import (
+    OperatorCall,
+    Shapes,
+    UnknownCostError,
+    UnknownShapeError,
+    read_equation,
+)
 from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import (
     CallForm,
@@ -202,11 +208,8 @@ def multiply_matrices(call: Call) -> Cost:
 
 @_register("Einsum")
 def einsum(call: Call) -> Cost:
-    """By `profilerkit.costs.matmul.contraction`. Without an arrow the result has the labels that occur once."""
-    operands, arrow, result = str(call.attributes["equation"]).replace(" ", "").partition("->")
-    terms = [read_sizes(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
-    once = [label for term in terms for label in term if label.startswith("...") or operands.count(label) == 1]
-    return matmul.contraction(terms, read_sizes(result, call.outputs[0]) if arrow else once)
+    """By `profilerkit.costs.matmul.contraction`."""
+    return matmul.contraction(*read_equation(call.attributes["equation"], call.inputs, call.outputs[0]))
 
 
 @_register("ScaledDotProductAttention")

@@ -13,7 +13,7 @@ __all__ = [
     "Shapes",
     "UnknownCostError",
     "UnknownShapeError",
-    "read_sizes",
+    "read_equation",
 ]
 
 
@@ -111,12 +111,26 @@ class OperatorCall:
 # Einsums --------------------------------------------------------------------------------------------------------------
 
 
-def read_sizes(term: str, shape: Sequence[int]) -> dict[str, int]:
-    """Return the size of each label of a term of an einsum; the dimensions of an ellipsis are numbered from the right.
+def read_equation(
+    equation: str, inputs: Sequence[Sequence[int]], output: Sequence[int]
+) -> tuple[list[dict[str, int]], dict[str, int]]:
+    """Return the sizes of the labels of each operand of an einsum, and of its result.
 
-    >>> read_sizes("b...k", (2, 5, 3, 4))
-    {'b': 2, '...2': 5, '...1': 3, 'k': 4}
+    Dimensions under an ellipsis are labels too, numbered from the right. Without an arrow the result has the labels
+    that occur once.
+
+    >>> read_equation("b...k,k", [(2, 5, 3, 4), (4,)], (2, 5, 3))
+    ([{'b': 2, '...2': 5, '...1': 3, 'k': 4}, {'k': 4}], {'b': 2, '...2': 5, '...1': 3})
     """
+    operands, arrow, result = equation.replace(" ", "").partition("->")
+    terms = [_read_sizes(term, shape) for term, shape in zip(operands.split(","), inputs, strict=True)]
+    if arrow:
+        return terms, _read_sizes(result, output)
+    sizes = {label: size for term in terms for label, size in term.items()}
+    return terms, {label: sizes[label] for label in sizes if label.startswith("...") or operands.count(label) == 1}
+
+
+def _read_sizes(term: str, shape: Sequence[int]) -> dict[str, int]:
     before, ellipsis, after = term.partition("...")
     hidden = len(shape) - len(before) - len(after) if ellipsis else 0
     labels = [*before, *(f"...{position}" for position in range(hidden, 0, -1)), *after]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.backend_kit.operator_calls import read_sizes
+from profilerkit.backend_kit.operator_calls import read_equation
 from profilerkit.costs import linear_algebra, matmul
 
 from .activation import add_activation
@@ -81,15 +81,8 @@ def integers_to_floats(call: NodeCall) -> Cost:
 
 @register_op_cost("Einsum")
 def einsum(call: NodeCall) -> Cost:
-    """By `profilerkit.costs.matmul.contraction`. Without an arrow the result has the labels that occur once."""
-    equation = str(call.attribute("equation")).replace(" ", "")
-    operands, arrow, result = equation.partition("->")
-    terms = operands.split(",")
-    sized = [read_sizes(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
-    if arrow:
-        return matmul.contraction(sized, read_sizes(result, call.outputs[0]))
-    once = {label for term in sized for label in term if label.startswith("...") or operands.count(label) == 1}
-    return matmul.contraction(sized, once)
+    """By `profilerkit.costs.matmul.contraction`."""
+    return matmul.contraction(*read_equation(call.attribute("equation"), call.inputs, call.outputs[0]))
 
 
 @register_op_cost("Det")

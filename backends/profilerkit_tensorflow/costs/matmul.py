@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profilerkit.backend_kit.operator_calls import read_sizes
+from profilerkit.backend_kit.operator_calls import read_equation
 from profilerkit.costs import matmul
 
 from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
@@ -33,10 +33,8 @@ def einsum(call: OpCall) -> Cost:
 
     Dimensions under an ellipsis are labels, and broadcast. A gradient is by `profilerkit.costs.matmul.einsum_gradient`.
     """
-    operands, _, result = call.attribute("equation").replace(" ", "").partition("->")
-    terms = [read_sizes(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
     formula = matmul.einsum_gradient if call.is_gradient_of_einsum else matmul.einsum
-    return formula(terms, read_sizes(result, call.outputs[0]))
+    return formula(*read_equation(call.attribute("equation"), call.inputs, call.outputs[0]))
 
 
 @register_op_cost("SparseTensorDenseMatMul")
