@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from onnx import ModelProto
@@ -50,20 +50,22 @@ def describe_uncounted(
     ``Constant`` nodes may hold weights beside those in initializers, if a tool has moved these. Torch's exporter may
     have computed constants of a parameter, which the file then does not have.
     """
-    parameters = {weight.record.identity for weight in weights if weight.is_parameter}
+    parameters = {int(weight.record.identity) for weight in weights if weight.is_parameter}
+    others = [constant for identity, constant in enumerate(constants) if identity not in parameters]
+    is_in_nodes = all(constants[identity].is_node for identity in parameters)
     parts = []
     for operators, where in (
         (_list_learned(model), "in attributes"),
         (_list_unpacking(constants), "in integers"),
-        (_list_readers_of_nodes(model, constants, parameters), "in nodes"),
+        (() if is_in_nodes or model.producer_name == _BY_TORCH else _list_readers_of_nodes(others), "in nodes"),
     ):
         names = sorted(set(operators))
         if names:
-            parts.append(f"the weights that {', '.join(names)} has {where}")
-    lost = _list_lost(module, _list_others(constants, parameters))
+            parts.append(f"the weights that {', '.join(names)} {'has' if len(names) == 1 else 'have'} {where}")
+    lost = _list_lost(module, others)
     if lost:
-        others = f" and {format_count(len(lost) - 1, 'other')}" if len(lost) > 1 else ""
-        parts.append(f"the parameter {lost[0]}{others}, of which the exporter may have made constants")
+        further = f" and {format_count(len(lost) - 1, 'other')}" if len(lost) > 1 else ""
+        parts.append(f"the parameter {lost[0]}{further}, of which the exporter may have made constants")
     return " and ".join(parts)
 
 
@@ -92,15 +94,9 @@ def _may_unpack(use: Use, dtype: str) -> bool:
     return node.op_type.startswith(_TAKES_BITS) or (dtype != "int64" and not is_known)
 
 
-def _list_readers_of_nodes(
-    model: ModelProto, constants: Sequence[Constant], parameters: Container[object]
-) -> Iterator[str]:
-    """Yield the operators that read floats of ``Constant`` nodes as weights, though the file has weights elsewhere."""
-    if model.producer_name == _BY_TORCH or all(
-        constant.is_node for identity, constant in enumerate(constants) if identity in parameters
-    ):
-        return
-    for constant in _list_others(constants, parameters):
+def _list_readers_of_nodes(others: Iterable[Constant]) -> Iterator[str]:
+    """Yield the operators that read floats of ``Constant`` nodes as weights."""
+    for constant in others:
         if constant.is_node and _is_row(constant):
             yield from (use.node.op_type for use in constant.uses if use.input not in find_places(use).kept)
 
@@ -118,10 +114,6 @@ def _list_lost(module: ExportedModule, others: Iterable[Constant]) -> list[str]:
     return [name for name in module.lost if not near.isdisjoint(islice(walk_outwards(name.rpartition(".")[0]), 3))]
 
 
-def _list_others(constants: Sequence[Constant], parameters: Container[object]) -> Iterator[Constant]:
-    """Yield the constants that are no parameters; ``parameters`` are the places of the others among the constants."""
-    return (constant for identity, constant in enumerate(constants) if identity not in parameters)
-
-
 def _is_row(constant: Constant) -> bool:
+    """Return whether a constant has several floating-point numbers, as weights have."""
     return constant.shape.numel > 1 and is_float(constant.dtype)

@@ -96,6 +96,13 @@ _PLACES = {
 }
 #: Dtypes of weights that are narrower than the numbers that they stand for.
 _NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+#: The attributes, the first of which counts, that tell how many bits a weight at an input of an operator has.
+_BITS = {
+    ("GatherBlockQuantized", 0): ("bits",),
+    ("QMoE", 2): ("fc1_expert_weight_bits", "expert_weight_bits"),
+    ("QMoE", 5): ("fc2_expert_weight_bits", "expert_weight_bits"),
+    ("QMoE", 8): ("fc3_expert_weight_bits", "expert_weight_bits"),
+}
 #: The names of parameters in torch, "encoder.0.bias", which no exporter gives its results.
 _PARAMETER_NAME = re.compile(r"\w+(\.\w+)+")
 
@@ -161,13 +168,10 @@ def _count_packed(constant: Constant) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in constant.uses:
         operator, settings = use.node.op_type, read_attributes(use.node.attribute)
-        if use.input not in find_places(use).weights:
-            continue
-        if operator in ("MatMulNBits", "MatMulBnb4"):
+        if operator in ("MatMulNBits", "MatMulBnb4") and use.input in find_places(use).weights:
             return int(settings.get("K", 0) * settings.get("N", 0))
-        if operator in ("GatherBlockQuantized", "QMoE") and constant.dtype == "uint8":  # others are one element each
-            layer = (use.input + 1) // 3  # inputs 2, 5 and 8 of QMoE are the weights of fc1, fc2 and fc3
-            own_bits = settings.get(f"fc{layer}_expert_weight_bits", 0)
-            bits = own_bits or settings.get("expert_weight_bits", settings.get("bits", 4))
+        names = _BITS.get((operator, use.input))
+        if names and constant.dtype == "uint8":  # others are one element each
+            bits = next(filter(None, map(settings.get, names)), 4)
             return int(constant.shape.numel * 8 // bits)
     return None
