@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from .backend import Backend, DeviceLike
-from .comparing import compare_profilers
 from .errors import ArgumentError
 from .job import Job, read_names
 from .piping.function import ProfilerFunction
 from .piping.status import StatusKey
-from .profiler import Profiler
+from .profiler import Profiler, compare_profilers
 from .results.comparison import Comparison
 from .results.report import Report
 

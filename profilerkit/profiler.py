@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
-from .comparing import compare_profilers
 from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .errors import ArgumentError, NotOfferedError
 from .hooks import offers
@@ -23,6 +24,7 @@ from .piping.computation import Computation
 from .piping.function import ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.intrinsic import INTRINSIC, Inputs
+from .piping.joint_measurements import measure_jointly
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
 from .piping.requests import KeyRequest, read_arguments, read_request, select_keys
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison
     from .results.report import Report
 
-__all__ = ["Profiler"]
+__all__ = ["Profiler", "compare_profilers"]
 
 #: The functions that every profiler has, computed only if another function needs them.
 _ON_DEMAND = Registry()
@@ -470,3 +472,49 @@ def _require_status(name: str, value: Any, key: str) -> StatusKey:
 
 
 _OTHER = instance(Profiler, "another Profiler to compare with")
+
+
+# Several profilers side by side ---------------------------------------------------------------------------------------
+
+
+def compare_profilers(
+    profilers: Sequence[Profiler], request: KeyRequest, *, names: Iterable[str] | None = None, recompute: bool = False
+) -> Comparison:
+    """Compute the metrics of all profilers and return their comparison; the models take turns while they are timed.
+
+    Args:
+        profilers: The profilers, the reference first.
+        request: The status keys to compute, and the arguments of their functions.
+        names: The names of the models in the comparison, the reference first; None for the names of their profilers.
+        recompute: Forget earlier values.
+    """
+    from .results.comparison import Comparison, distinct_names
+
+    keys_of_models, arguments = read_request(request, [profiler._registry for profiler in profilers])
+    if recompute:
+        for profiler in profilers:
+            profiler.reset_status()
+    computations = _begin_jointly(profilers, {name for keys in keys_of_models for name in keys}, arguments)
+    for profiler, keys, computation in zip(profilers, keys_of_models, computations, strict=True):
+        profiler._compute_all(keys, arguments, strict=request.strict, begun=computation)
+    shown = distinct_names([profiler.name for profiler in profilers] if names is None else names)
+    reports = [
+        replace(profiler._report(keys if request.is_selective else None), name=name)
+        for profiler, keys, name in zip(profilers, keys_of_models, shown, strict=True)
+    ]
+    comparison = Comparison(reports[0], tuple(reports[1:]))
+    announce(comparison)
+    return comparison
+
+
+@whole_call
+def _begin_jointly(
+    profilers: Sequence[Profiler], names: Collection[str], arguments: dict[str, Any]
+) -> list[Computation]:
+    """Return a computation for each profiler, which then continues; what all can measure together is measured."""
+    with ExitStack() as stack:
+        for profiler in profilers:
+            stack.enter_context(suspend_modes(profiler.backend))
+        computations = [profiler._computation(arguments) for profiler in profilers]
+        measure_jointly(computations, names)
+    return computations

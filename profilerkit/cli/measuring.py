@@ -142,7 +142,7 @@ def _profile(jobs: Sequence[Job], request: Request) -> list[Measured]:
     """Return the reports of models, which are measured in turn; plugins see them so too."""
     if request.is_isolated:
         return _profile_isolated(jobs, request)
-    from ..comparing import compare_profilers
+    from ..profiler import compare_profilers
 
     with _end_in_a_line():
         request.require_known_names()

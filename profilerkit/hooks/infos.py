@@ -106,10 +106,11 @@ class BackendInfo(Info, hook="profilerkit_backends", what="backend"):
         name: The name in reports and in ``backend=``.
         frameworks: The packages ("torch"), modules ("torch.onnx") or classes (with their module) whose classes mark a
             model as this backend's. The longest name that matches a class counts.
-        load: Imports the framework and returns the backend.
+        load: Imports the framework and returns the backend, which all profilers share.
         requirement: The package to install if loading fails.
-        claims: Returns False for a model of such a class that belongs to another backend. If no backend can profile the
-            model, it raises `BackendNotFoundError` with the advice. It need not import the framework.
+        claims: Returns False for a model of such a class that belongs to another backend; None if there are none. If no
+            backend can profile the model, it raises `BackendNotFoundError` with the advice. It need not import the
+            framework.
         installed: Returns the versions of the installed packages without importing them, and raises `ImportError` if
             one is missing or too old. With it, ``profilerkit list`` need not load the backend.
         api_version: The version of the interface that the backend is written for. Write it as a number: then a backend
@@ -125,7 +126,7 @@ class BackendInfo(Info, hook="profilerkit_backends", what="backend"):
     frameworks: tuple[str, ...] = field(metadata=_TEXTS)
     load: Callable[[], Backend] = field(metadata=_LOAD)
     requirement: str = field(metadata=_check(text("what to install, such as 'profilerkit[torch]'")))
-    claims: Callable[[Any], bool] = field(default=lambda model: True, metadata=_CALLED)
+    claims: Callable[[Any], bool] | None = field(default=None, metadata=_CALLED_OR_NONE)
     installed: Callable[[], Mapping[str, str]] | None = field(default=None, metadata=_CALLED_OR_NONE)
     api_version: int = field(
         default=API_VERSION, metadata=_check(at_least(1, "the version of the interface it is written for, such as 1"))

@@ -89,7 +89,8 @@ def _load_claiming(offers: Iterable[Offer[BackendInfo]], model: Any) -> list[_Lo
     loaded: list[_Loaded] = []
     errors: list[BackendNotInstalledError] = []
     for offer in offers:
-        if _ask(offer, "claims", offer.item.claims, model):
+        claims = offer.item.claims
+        if claims is None or _ask(offer, "claims", claims, model):
             try:
                 loaded.append(_Loaded(offer, load(offer)))
             except BackendNotInstalledError as error:

@@ -30,7 +30,7 @@ _ALLOWED = {
     "profilerkit/isolation/starting.py": _ENDS,
     "profilerkit/isolation/supervisor.py": _ENDS,
     "profilerkit/piping/computation.py run": _KEPT,
-    "profilerkit/comparing.py": "each model is then measured alone, which raises it again",
+    "profilerkit/piping/joint_measurements.py": "each model is then measured alone, which raises it again",
     "plugins/profilerkit_predict/prediction/measuring.py": _KEPT,
     "profilerkit/process/clean_output.py": "only the buffer of C is not emptied then",
     "profilerkit/process/restoring.py": _PUTS_BACK,
