@@ -11,12 +11,12 @@ from profilerkit.times.sampling import FEWEST_SAMPLES, Sampling
 
 from .counters import Counter
 
-__all__ = ["CounterLog", "Lap", "measure_idle", "sample_passes"]
+__all__ = ["Lap", "measure_idle", "sample_passes"]
 
 #: A lap has at least so many updates of the slowest counter: energy after its last update is then 2 % at most.
-UPDATES_IN_A_LAP = 50
+_UPDATES_IN_A_LAP = 50
 #: Passes left out first by default: they compile, allocate and fill caches.
-WARMUP_PASSES = 3
+_WARMUP_PASSES = 3
 
 
 @dataclass(frozen=True)
@@ -38,35 +38,37 @@ class Lap:
         return math.fsum(self.joules) / self.seconds
 
 
-class CounterLog:
+class _CounterLog:
     """Reads several counters in turn; each lap begins at the end of the lap before, so that no energy is lost."""
 
     def __init__(self, counters: Sequence[Counter], clock: Callable[[], float]) -> None:
-        self.counters = counters
-        self.clock = clock
-        self.start = clock()
-        self._counts = [counter.read() for counter in counters]
+        self._counters, self._clock = counters, clock
+        #: With so many seconds of a lap the steps of the counters do not matter.
+        self.enough_seconds: float = _UPDATES_IN_A_LAP * max(counter.update_seconds for counter in counters)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._start = self._clock()
+        self._counts = [counter.read() for counter in self._counters]
 
     @property
-    def lap_seconds(self) -> float:
-        """The least seconds of a lap with which the steps of the counters do not matter."""
-        return UPDATES_IN_A_LAP * max(counter.update_seconds for counter in self.counters)
+    def seconds(self) -> float:
+        """The seconds of the lap so far."""
+        return self._clock() - self._start
 
-    def end_lap(self, now: float, passes: int = 1) -> Lap:
-        """Return the lap since the end of the last one; ``now`` is the time of the clock."""
-        counts = [counter.read() for counter in self.counters]
-        pairs = zip(self.counters, self._counts, counts, strict=True)
-        joules = tuple(counter.joules(before, after) for counter, before, after in pairs)
-        lap = Lap(joules, now - self.start, passes)
-        self.start, self._counts = now, counts
-        return lap
+    def end_lap(self, passes: int = 1) -> Lap:
+        """Return the lap since the end of the last one."""
+        start, counts = self._start, self._counts
+        self._begin()
+        pairs = zip(self._counters, counts, self._counts, strict=True)
+        return Lap(tuple(counter.joules(*ends) for counter, *ends in pairs), self._start - start, passes)
 
 
 def measure_idle(counters: Sequence[Counter], clock: Callable[[], float], sleep: Callable[[float], None]) -> Lap:
     """Return the lap in which this process waits: for a second, or longer if counters are slow."""
-    log = CounterLog(counters, clock)
-    sleep(max(1.0, log.lap_seconds))
-    return log.end_lap(clock())
+    log = _CounterLog(counters, clock)
+    sleep(max(1.0, log.enough_seconds))
+    return log.end_lap()
 
 
 def sample_passes(run: Callable[[], object], counters: Sequence[Counter], sampling: Sampling) -> list[Lap]:
@@ -74,32 +76,26 @@ def sample_passes(run: Callable[[], object], counters: Sequence[Counter], sampli
 
     At least three laps are taken. Then ``sampling`` determines when to stop, as for times.
     """
-    for _ in range(WARMUP_PASSES if sampling.warmup is None else sampling.warmup):
+    for _ in range(_WARMUP_PASSES if sampling.warmup is None else sampling.warmup):
         run()
-    log = CounterLog(counters, sampling.clock)
-    deadline = log.start + sampling.max_seconds
+    log = _CounterLog(counters, sampling.clock)
+    deadline = sampling.clock() + sampling.max_seconds
     laps: list[Lap] = []
-    while not _is_enough(laps, log.start >= deadline, sampling):
-        laps.append(_run_lap(run, log))
+    while not _is_enough(laps, sampling, deadline):
+        passes = 0
+        while not passes or log.seconds < log.enough_seconds:
+            run()
+            passes += 1
+        laps.append(log.end_lap(passes))
     return laps
 
 
-def _run_lap(run: Callable[[], object], log: CounterLog) -> Lap:
-    now, passes = log.start, 0
-    while now - log.start < log.lap_seconds or not passes:
-        run()
-        passes += 1
-        now = log.clock()
-    return log.end_lap(now, passes)
-
-
-def _is_enough(laps: Sequence[Lap], is_late: bool, sampling: Sampling) -> bool:
+def _is_enough(laps: Sequence[Lap], sampling: Sampling, deadline: float) -> bool:
     """Return whether to stop: after a number of laps, or as soon as they are precise; late, after the fewest."""
     if sampling.num_iters is not None:
         return len(laps) >= sampling.num_iters
     if len(laps) < FEWEST_SAMPLES:
         return False
-    if is_late:
-        return True
     measured = Measurement(tuple(lap.joules_of_pass for lap in laps), sampling.confidence, adaptive=True)
-    return len(laps) >= sampling.min_samples and measured.noise <= sampling.relative_precision
+    is_precise = len(laps) >= sampling.min_samples and measured.noise <= sampling.relative_precision
+    return is_precise or sampling.clock() >= deadline

@@ -26,6 +26,7 @@ from .selection import Selection
 
 __all__ = ["draw_parts", "grid_text", "mark_up", "render", "to_text"]
 
+#: The fewest and the most columns of a text, whatever the terminal has.
 NARROWEST, WIDEST = 60, 160
 #: The styles of marked cells on a terminal: a colour, and bold letters for readers who do not see the colour.
 _STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}

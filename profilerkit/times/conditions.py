@@ -60,7 +60,7 @@ class Conditions:
 
     @property
     def busy(self) -> str:
-        """Return the signs of other work on the machine as a text; empty if there is none."""
+        """The signs of other work on the machine as a text; empty if there is none."""
         signs = []
         if self.load_before is not None and self.cores and self.load_before > MOST_LOAD_OF_A_CORE * self.cores:
             signs.append(f"a load of {self.load_before:.1f} on {self.cores} cores")

@@ -68,7 +68,7 @@ def _compute_shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str
     return {f"{name}_share": divide_known(row[name], root.get(name)) for name in lacking}
 
 
-def _compute_rates(row: Mapping[str, Any], *, is_shared: bool = False) -> dict[str, float | None]:
+def _compute_rates(row: Mapping[str, Any], *, is_shared: bool) -> dict[str, float | None]:
     """Return the FLOPs of the forward pass over its seconds, by column, as far as a row has both.
 
     If the time of the layer ``is_shared``, it is not the time of its own FLOPs.
