@@ -46,10 +46,8 @@ class Mfu(Share):
     """Share of the device's dense peak that the products of one forward pass reach.
 
     >>> from torch import nn
-    >>> from profilerkit import DeviceInfo, profile
-    >>> from profilerkit.devices import Figure
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
-    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mfu"], peaks_of=toy, num_iters=3)
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mfu"], peaks_of="h100", num_iters=3)
     >>> 0 < report["mfu"].median < 1
     True
     """
@@ -66,10 +64,8 @@ class TrainingMfu(Share):
     """Share of the device's dense peak that the products of one training step reach, without recomputation.
 
     >>> from torch import nn
-    >>> from profilerkit import DeviceInfo, profile
-    >>> from profilerkit.devices import Figure
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
-    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_mfu"], peaks_of=toy, num_iters=3)
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_mfu"], peaks_of="h100", num_iters=3)
     >>> 0 < report["training_mfu"].median < 1
     True
     """
@@ -86,10 +82,8 @@ class TrainingHfu(Share):
     """Share of the device's dense peak that the products of one training step reach, with recomputation.
 
     >>> from torch import nn
-    >>> from profilerkit import DeviceInfo, profile
-    >>> from profilerkit.devices import Figure
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
-    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_hfu"], peaks_of=toy, num_iters=3)
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_hfu"], peaks_of="h100", num_iters=3)
     >>> 0 < report["training_hfu"].median < 1
     True
     """
@@ -106,10 +100,8 @@ class Mbu(Share):
     """Share of the bandwidth of the device's memory that reading the weights and the cache takes in one forward pass.
 
     >>> from torch import nn
-    >>> from profilerkit import DeviceInfo, profile
-    >>> from profilerkit.devices import Figure
-    >>> toy = DeviceInfo("toy", figures={"memory_bandwidth": Figure(1e15, "an example")})
-    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mbu"], peaks_of=toy, num_iters=3)
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mbu"], peaks_of="h100", num_iters=3)
     >>> 0 < report["mbu"].median < 1
     True
     """

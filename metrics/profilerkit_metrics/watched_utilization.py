@@ -24,17 +24,14 @@ class StepMfu(Share):
     """Share of the dense peak that the products of a watched step reach, without recomputation.
 
     >>> import torch
-    >>> from profilerkit import DeviceInfo
-    >>> from profilerkit.devices import Figure
     >>> from profilerkit_torch import watch
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
     >>> model = torch.nn.Linear(8, 2)
     >>> watched = watch(model, at_step=None)
     >>> watched.start()
     >>> for _ in range(2):  # accumulated gradients
     ...     model(torch.ones(4, 8)).sum().backward()
     >>> watched.stop()
-    >>> report = watched.report(metrics=["step_mfu"], peaks_of=toy)
+    >>> report = watched.report(metrics=["step_mfu"], peaks_of="h100")
     >>> 0 < report["step_mfu"].median < 1
     True
     """
@@ -54,16 +51,13 @@ class StepHfu(Share):
     """Share of the dense peak that the products of a watched step reach, with recomputation.
 
     >>> import torch
-    >>> from profilerkit import DeviceInfo
-    >>> from profilerkit.devices import Figure
     >>> from profilerkit_torch import watch
-    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
     >>> model = torch.nn.Linear(8, 2)
     >>> watched = watch(model, at_step=None)
     >>> watched.start()
     >>> model(torch.ones(4, 8)).sum().backward()
     >>> watched.stop()
-    >>> report = watched.report(metrics=["step_hfu"], peaks_of=toy)
+    >>> report = watched.report(metrics=["step_hfu"], peaks_of="h100")
     >>> 0 < report["step_hfu"].median < 1
     True
     """
