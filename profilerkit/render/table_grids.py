@@ -63,7 +63,8 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
         )
         for name in names
     ]
-    return make_grid(title, columns, [row["depth"] for row in rows] if is_tree else (), kind="layers")
+    depths = [row["depth"] for row in rows] if is_tree else ()
+    return make_grid(title, columns, depths, kind="layers", least_needed=("FLOPs", "Calls"))
 
 
 def _choose_columns(table: Table) -> list[str]:
