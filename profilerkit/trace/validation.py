@@ -127,7 +127,8 @@ def _check_operator(op: OpRecord, index: int, paths: Collection[str]) -> Iterato
     if op.phase not in _PHASES:
         phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
         yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
-    if not all(type(read) is int and -1 <= read < index for read in op.reads):
+    reads = op.reads
+    if reads and not (set(map(type, reads)) == {int} and min(reads) >= -1 and max(reads) < index):
         allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
         yield _Fault(op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}")
 

@@ -62,11 +62,10 @@ def list_own_weights(module: nn.Module) -> OwnWeights:
     """
     weights = OwnWeights(dict(read_parameters(module)), dict(read_buffers(module)), {})
     tensors = {**weights.parameters, **weights.buffers}
-    elements = _count_matrix(module)
-    packed_name = _find_packed_name(tensors, elements) if elements else None
+    packed_name = _find_packed_name(module, tensors)
     if packed_name is not None:
         _sort_by_role(weights, packed_name)
-        weights.numbers[packed_name] = elements
+        weights.numbers[packed_name] = _count_matrix(module)
     for name, tensor in tensors.items():
         if tensor is not None and tensor.__dict__:  # most have no attributes
             weights.buffers.update(_list_scales(name, tensor))
@@ -110,11 +109,13 @@ def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.T
             yield f"{name}.{attribute}.{index}", scale
 
 
-def _find_packed_name(tensors: Mapping[str, torch.Tensor | None], elements: int) -> str | None:
+def _find_packed_name(module: nn.Module, tensors: Mapping[str, torch.Tensor | None]) -> str | None:
     """Return where a linear layer keeps its packed weight: at most one number for each element of the matrix."""
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is not None and _may_pack(tensor) and not is_unsized(tensor) and tensor.numel() <= elements:
+        if tensor is None or not _may_pack(tensor) or is_unsized(tensor):
+            continue
+        if tensor.numel() <= _count_matrix(module):
             return name
     return None
 

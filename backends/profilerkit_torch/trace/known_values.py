@@ -67,33 +67,31 @@ class KnownValues:
         watched = self._live.find(tensor)
         if watched is None or watched.values is None or tensor.is_conj() or tensor.is_neg():
             return None
-        return _view_values(watched.values, tensor)
+        with disable_dispatch_modes():
+            if isinstance(watched.values, torch.Tensor):
+                watched.values = _copy_storage(watched.values, watched.values)
+            return None if watched.values is None else _view_storage(watched.values, tensor)
 
     def is_overwritten(self, tensor: torch.Tensor) -> bool:
         """Return whether a real tensor was written to with values that are unknown: it has others than in a run."""
         return bool(self._overwritten) and not self.stands_in(tensor) and storage_key(tensor) in self._overwritten
 
     def read_from(self, tensor: torch.Tensor, original: torch.Tensor) -> None:
-        """Give a stand-in the values of the user's tensor of integers, if these are few."""
+        """Give a stand-in the values of the user's tensor of integers, if these are few; `find` copies them."""
         if type(original) in PLAIN_TYPES and _is_small(original) and has_storage(original):
-            with suppress(NotImplementedError):  # torch copies no integers of fewer than 8 bits
-                self._give(tensor, self._copy_to_cpu(original))
+            self._give(tensor, original)
 
     def forget(self) -> None:
         """Let go of all values after the pass: its recorder is part of a cycle, and they would outlive it."""
         for watched in self._live.by_storage.values():
             watched.values = None
 
-    def _give(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Keep the values of a stand-in beside its storage, of which it must be the whole."""
+    def _give(self, tensor: torch.Tensor, values: Any) -> None:
+        """Keep values beside the storage of a stand-in, which must be the whole of it: see `_Watched.values`."""
         watched = self._live.find(tensor)
-        size = tensor.numel() * tensor.element_size()
-        if watched is None or size != tensor.untyped_storage().nbytes() or tensor.is_quantized:
-            return
-        storage = torch.UntypedStorage(size)
-        with disable_dispatch_modes():
-            _view_values(storage, tensor).copy_(values.detach())
-        watched.values = storage
+        is_whole = tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+        if watched is not None and is_whole and not tensor.is_quantized:
+            watched.values = values
 
     def _copy_to_cpu(self, tensor: torch.Tensor) -> torch.Tensor:
         moved: torch.Tensor = self.run(torch.Tensor.to, (tensor, _CPU), {})
@@ -113,7 +111,7 @@ class KnownValues:
         made = self.run_on_values(func, args, kwargs)
         for tensor, values in zip(outputs, tensors_in(made), strict=False):
             if self._may_get_values(tensor) and tensor.shape == values.shape and values.device == _CPU:
-                self._give(tensor, values)
+                self._give(tensor, _copy_storage(values, tensor))
 
     def _may_get_values(self, tensor: torch.Tensor) -> bool:
         """Return whether a tensor is a stand-in without known values; a view has those of what it is a view of."""
@@ -193,11 +191,18 @@ def _is_small(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _MOST_BYTES
 
 
-def _view_values(storage: torch.UntypedStorage, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the part of the values beside a stand-in's storage that are those of the stand-in."""
-    with disable_dispatch_modes():
-        values = torch.empty(0, dtype=tensor.dtype)
-        return values.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
+def _copy_storage(values: torch.Tensor, like: torch.Tensor) -> torch.UntypedStorage | None:
+    """Return a storage on the CPU with a copy of values, laid out as another tensor; None if torch cannot copy them."""
+    with disable_dispatch_modes(), suppress(NotImplementedError):  # so of integers of fewer than 8 bits
+        copy = torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=_CPU)
+        return copy.copy_(values.detach()).untyped_storage()
+    return None
+
+
+def _view_storage(storage: torch.UntypedStorage, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor in another storage that has the place of this one in its own."""
+    place = tensor.storage_offset(), tensor.size(), tensor.stride()
+    return torch.empty(0, dtype=tensor.dtype, device=_CPU).set_(storage, *place)
 
 
 def _replace_by_values(argument: Any, values: Mapping[int, torch.Tensor]) -> Any:

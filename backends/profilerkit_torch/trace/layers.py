@@ -172,7 +172,7 @@ class LayerStack(CallStack):
 
         Where the call raised, torch gives no output, and None in place of the named arguments.
         """
-        if not self.is_innermost(module) or get_ident() != self._thread:
+        if not self._stack or self._stack[-1].layer_id != id(module) or get_ident() != self._thread:
             return
         has_finished = bool(outputs)
         if has_finished:

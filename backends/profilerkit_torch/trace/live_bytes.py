@@ -41,7 +41,7 @@ class _Watched(weakref.ref[Any]):
     maker: int
     #: Why its content may be of unknown origin: a `Suspicion`, or None.
     suspicion: Any
-    #: The storage with its values, if it has none of its own and they are known: see `KnownValues`.
+    #: The storage with its values, or a tensor that has them, if it has none and they are known: see `KnownValues`.
     values: Any
     #: The storages of its stand-ins on the meta device, which take its place when it is freed.
     heirs: tuple[_Watched, ...]

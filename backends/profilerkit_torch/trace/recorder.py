@@ -311,8 +311,8 @@ class Recorder(WatchingMode, PassRecord):
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
+        self._count_bytes(plan, result, call)
         operator = plan.operator
-        self._add_results(plan, result, call)
         self.operator_macs += operator.macs
         if operator.missing:
             self.miss(operator.missing)
@@ -322,18 +322,15 @@ class Recorder(WatchingMode, PassRecord):
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
 
-    def _add_results(self, plan: Plan, result: Any, call: OperatorCall) -> None:
+    def _count_bytes(self, plan: Plan, result: Any, call: OperatorCall) -> None:
         """Count the bytes of what an operator has made."""
         if call.func is _TO_COPY and self._moves_to_host(call.args[0], **call.kwargs):
             self.live.add_stand_in(call.args[0], result)  # it counts as if it stayed on the device
             self.live.mark_as_made((result,), call.args[:1])
         size, index = 0 if call.func is _ZEROS_WITHOUT_MEMORY else None, len(self.operators)
-        new = []
         for tensor in (result,) if isinstance(result, torch.Tensor) else tensors_in(result):
-            if self.live.add(tensor, size, plan.is_fresh, index):
-                new.append(tensor)
-        if new and not plan.is_fresh:
-            self._discount_shared(new, call)
+            if self.live.add(tensor, size, plan.is_fresh, index) and not plan.is_fresh:
+                self._discount_shared([tensor], call)
 
     def _moves_to_host(self, tensor: torch.Tensor, device: Any = None, dtype: Any = None, **_: Any) -> bool:
         """Return whether a copy is of all of a tensor's memory, from another device to that of the host."""

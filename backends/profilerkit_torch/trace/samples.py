@@ -16,7 +16,7 @@ from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
 
 from ..compat.modules import read_buffers, read_parameters
-from ..model.modules import list_layers
+from ..model.modules import list_layers, list_modules
 from ..model.wrapped import find_inner_model
 from .tracing import trace_model
 
@@ -40,10 +40,10 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     first dimension.
     """
     shapes = [tuple(leaf.shape) for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor) and not leaf.is_nested]
-    layers = list_layers(find_inner_model(model))
-    has_parameters = any(tensor is not None for _, module in layers for tensor in read_parameters(module).values())
-    layouts = _find_layouts(layers, has_parameters)
-    user_layers = [module for _, module in layers if not type(module).__module__.startswith("torch.nn.")]
+    inner = find_inner_model(model)
+    modules = list_modules(inner)
+    layouts = _find_layouts(modules)
+    user_layers = [module for module in modules if not type(module).__module__.startswith("torch.nn.")]
     is_doubtful = any(samples.may_have_no_batch_first(layout, shapes) for layout in set(layouts.values()))
     if not is_doubtful and not any(_has_kernel(module, shapes) for module in user_layers):
         return None
@@ -53,7 +53,8 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
         raise
     except Exception:  # the trace of the profile says why
         return None
-    number = samples.count_samples(trace, layouts, shapes, _count_listed(inputs))
+    by_path = {path: layouts[id(module)] for path, module in list_layers(inner) if id(module) in layouts}
+    number = samples.count_samples(trace, by_path, shapes, _count_listed(inputs))
     return 1 if number is None and _begins_with_single_sample(trace, shapes) else number
 
 
@@ -66,20 +67,21 @@ def _count_listed(inputs: ModelInputs) -> int:
 # What layers take -----------------------------------------------------------------------------------------------------
 
 
-def _find_layouts(layers: Sequence[tuple[str, nn.Module]], has_parameters: bool) -> dict[str, InputLayout]:
-    """Return by path the input layouts of the layers that show what a sample is.
+def _find_layouts(modules: Sequence[nn.Module]) -> dict[int, InputLayout]:
+    """Return by ``id`` the input layouts of the layers that show what a sample is.
 
     Pooling and padding treat channels and samples alike: they decide only in a model without parameters.
     """
-    layouts: dict[str, InputLayout] = {}
-    telling = {kind for kind in {type(module) for _, module in layers} if issubclass(kind, _TELLING)}
-    for path, module in layers:
+    has_parameters = any(tensor is not None for module in modules for tensor in read_parameters(module).values())
+    telling = {kind for kind in set(map(type, modules)) if issubclass(kind, _TELLING)}
+    layouts: dict[int, InputLayout] = {}
+    for module in modules:
         if type(module) in telling:
             layout = _find_layout(module)
         else:
             layout = None if has_parameters else _read_layout(module, *_ALIKE)
         if layout is not None:
-            layouts[path] = layout
+            layouts[id(module)] = layout
     return layouts
 
 
