@@ -113,7 +113,7 @@ def _find_packed_name(module: nn.Module, tensors: Mapping[str, torch.Tensor | No
     """Return where a linear layer keeps its packed weight: at most one number for each element of the matrix."""
     for name in _PACKED_NAMES:
         tensor = tensors.get(name)
-        if tensor is None or not _may_pack(tensor) or is_unsized(tensor):
+        if tensor is None or is_unsized(tensor) or not _may_pack(tensor):
             continue
         if tensor.numel() <= _count_matrix(module):
             return name

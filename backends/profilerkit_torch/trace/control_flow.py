@@ -14,7 +14,7 @@ import torch
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import HigherOrderOperator, find_scan
+from ..compat.operators import find_scan
 from .excerpts import Excerpt, Peaks, record_apart, record_call, record_into
 
 if TYPE_CHECKING:
@@ -27,76 +27,88 @@ _MAYBE = "a loop whose number of turns shapes do not tell may not run at all: on
 _ONE_TURN = "how often a loop runs depends on values that shapes do not tell: one turn is counted"
 
 
-def run_condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Run the branch of a condition that is known; else both, and count the dearer one."""
-    predicate, if_true, if_false, operands = args
-    holds = _find_value(recorder, predicate)
-    if holds is not None:
-        with record_into(recorder):
-            return (if_true if holds else if_false)(*operands)
-    true_excerpt, true_result = record_call(recorder, if_true, operands)
-    false_excerpt, false_result = record_call(recorder, if_false, operands)
-    is_false_dearer = (false_excerpt.flops, false_excerpt.macs) > (true_excerpt.flops, true_excerpt.macs)
-    _count_branch(recorder, (true_excerpt, false_excerpt), int(is_false_dearer))
-    return false_result if is_false_dearer else true_result
-
-
-def _count_branch(recorder: Recorder, excerpts: tuple[Excerpt, Excerpt], index: int) -> None:
-    """Put one of two branches back on the record, and note how the other branch differs."""
-    counted, other = excerpts[index], excerpts[1 - index]
-    ends = counted.find_peaks(), other.find_peaks()
-    peaks = Peaks(min(end.low for end in ends), max(end.high for end in ends))
-    counted.put_back(recorder, excerpts[0].base, peaks, _DEARER)
-    recorder.uncounted.update(other.uncounted - counted.uncounted)
-    branches = excerpts[0].make_branch(), excerpts[1].make_branch()
-    if branches[0] != branches[1] or (recorder.DECIDED_BY_BRANCHES and peaks.low != peaks.high):
-        recorder.choices.append(Choice(branches, index, _DEARER, recorder.DECIDED_BY_BRANCHES))
-    else:  # whichever is taken, the conditions inside it are open
-        recorder.choices += branches[0].choices
-
-
-def run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Run a loop for as long as its condition is known to hold, and once where it is not known."""
-    condition, body, inputs, additional = args
-    carried = inputs
-    with record_into(recorder):
-        while True:
-            holds = _find_value(recorder, condition(*carried, *additional))
-            if holds is False:
-                return _copy(inputs) if carried is inputs else carried
-            if holds is None:
-                break
-            carried = tuple(body(*carried, *additional))
-    excerpt, results = record_call(recorder, body, (*carried, *additional))
-    excerpt.put_back(recorder, excerpt.base, Peaks(0, excerpt.find_peaks().high), _MAYBE)
-    branch = excerpt.make_branch()
-    if branch.work:
-        recorder.choices.append(Choice((branch, Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
-    recorder.miss(f"higher_order::{func.name()}")
-    recorder.note(_ONE_TURN)
-    return tuple(results)
-
-
-def _copy(inputs: Any) -> tuple[Any, ...]:
-    """Return copies of the inputs of a loop that never turns, as torch does."""
-    return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs)
-
-
 def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
     """Return whether a predicate holds, or None where its value is unknown."""
     if not isinstance(predicate, torch.Tensor):
         return bool(predicate)
-    value: Any = recorder.values.find(predicate) if recorder.settings.on_meta else predicate
-    value = getattr(value, "constant", value)  # the known value of a fake tensor
-    if value is None or value.is_meta or hasattr(value, "fake_mode"):
+    value = recorder.values.find(predicate)
+    if value is None:
         return None
     with disable_dispatch_modes():
         return bool(value.item())
 
 
-def run_scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+# Conditions -----------------------------------------------------------------------------------------------------------
+
+
+def run_condition(recorder: Recorder, predicate: Any, if_true: Any, if_false: Any, operands: Any) -> Any:
+    """Run the branch of a condition that is known; else both, and count the dearer one."""
+    holds = _find_value(recorder, predicate)
+    if holds is not None:
+        with record_into(recorder):
+            return (if_true if holds else if_false)(*operands)
+    true, true_result = record_call(recorder, if_true, operands)
+    false, false_result = record_call(recorder, if_false, operands)
+    is_false_dearer = (false.flops, false.macs) > (true.flops, true.macs)
+    base = true.base  # the other branch began with the results of this one alive
+    if is_false_dearer:
+        _count_dearer(recorder, false, true, base, 1)
+        return false_result
+    _count_dearer(recorder, true, false, base, 0)
+    return true_result
+
+
+def _count_dearer(recorder: Recorder, dearer: Excerpt, other: Excerpt, base: int, index: int) -> None:
+    """Put the dearer of two branches back on the record, and note how the other one differs.
+
+    ``base`` is the bytes alive before the condition, and ``index`` which branch the dearer one is.
+    """
+    ends = dearer.find_peaks(), other.find_peaks()
+    peaks = Peaks(min(end.low for end in ends), max(end.high for end in ends))
+    dearer.put_back(recorder, base, peaks, _DEARER)
+    recorder.uncounted.update(other.uncounted - dearer.uncounted)
+    branches = dearer.make_branch(), other.make_branch()
+    if branches[0] == branches[1] and not (recorder.DECIDED_BY_BRANCHES and peaks.low != peaks.high):
+        recorder.choices += branches[0].choices  # whichever is taken, the conditions inside it are open
+        return
+    in_order = branches if index == 0 else branches[::-1]
+    recorder.choices.append(Choice(in_order, index, _DEARER, recorder.DECIDED_BY_BRANCHES))
+
+
+# Loops ----------------------------------------------------------------------------------------------------------------
+
+
+def run_loop(recorder: Recorder, condition: Any, body: Any, inputs: Any, additional: Any) -> Any:
+    """Run a loop for as long as its condition is known to hold, and once where it is not known."""
+    carried = inputs
+    with record_into(recorder):
+        while holds := _find_value(recorder, condition(*carried, *additional)):
+            carried = tuple(body(*carried, *additional))
+        if holds is None:
+            return _count_one_turn(recorder, body, (*carried, *additional))
+        if carried is inputs:  # torch returns copies if the loop never turns
+            return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs)
+    return carried
+
+
+def _count_one_turn(recorder: Recorder, body: Any, operands: Any) -> tuple[Any, ...]:
+    """Run and count one turn of a loop, of which there may be none or many."""
+    excerpt, results = record_call(recorder, body, operands)
+    excerpt.put_back(recorder, excerpt.base, Peaks(0, excerpt.find_peaks().high), _MAYBE)
+    branch = excerpt.make_branch()
+    if branch.work:
+        recorder.choices.append(Choice((branch, Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
+    recorder.miss("higher_order::while_loop")
+    recorder.note(_ONE_TURN)
+    return tuple(results)
+
+
+# Scans ----------------------------------------------------------------------------------------------------------------
+
+
+def run_scan(recorder: Recorder, combine: Any, init: Any, xs: Any, *position_and_additional: Any) -> Any:
     """Run a scan by torch's own loop, and drop the steps from the record that it takes for shapes alone."""
-    combine, init, xs, *position, additional = args  # torch 2.6 also gives the dimension and the direction
+    *position, additional = position_and_additional  # torch 2.6 also gives the dimension and the direction
     steps_for_shapes = iter(range(_count_steps_for_shapes()))
 
     def step(*values: Any) -> Any:

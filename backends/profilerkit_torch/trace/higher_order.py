@@ -1,22 +1,15 @@
-"""Operators that take functions: wrappers of other operators, flex attention, and control flow.
-
-The work of their functions is recorded like work of the model itself, wherever the functions can be run.
-"""
+"""Operators that take functions: the work of these is recorded like work of the model, wherever they can be run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from profilerkit.costs import Cost, Shape
-
 from ..compat.operators import HigherOrderOperator, find_python_kernel, find_triton_kernel
-from ..costs import attention
 from .control_flow import run_condition, run_loop, run_scan
-from .excerpts import Excerpt, Peaks, Stretch, record_call, record_into
+from .excerpts import record_call, record_into
+from .flex_attention import record_flex_attention
 from .operator_facts import tensors_in
 from .pass_record import NOTHING
 
@@ -25,51 +18,54 @@ if TYPE_CHECKING:
 
 __all__ = ["is_control_flow", "run_higher_order"]
 
-Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
+#: Operators that only say how their functions are called, which a model could spell without them.
+_CONTROL_FLOW = frozenset(("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper"))
 
 
-# Operators whose function is called -----------------------------------------------------------------------------------
+def is_control_flow(func: Any) -> bool:
+    """Return whether an operator is run by the calls that it stands for where gradients are wanted.
+
+    Weights that its functions find in the model are no operands of theirs: the operator would give them no gradients.
+    """
+    return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL_FLOW
 
 
-def _call_on_list(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Call the function, whose operands are the operator's second argument."""
-    with record_into(recorder):
-        return args[0](*args[1], **kwargs)
+def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator that takes functions, and have the recorder record the work of these functions.
 
-
-def _call_on_rest(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Call the function, whose operands are the operator's other arguments."""
-    with record_into(recorder):
-        return args[0](*args[1:], **kwargs)
-
-
-def _call_without_options(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Call the function with the operands alone: the options are the compiler's, as in torch's ``BaseHOP``."""
-    return _call_on_rest(recorder, func, args, {})
-
-
-def _call_subgraph(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Call the function, whose operands follow after its name."""
-    with record_into(recorder):
-        return args[0](*args[2:], **kwargs)
-
-
-def _run_kernel(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator by its kernel in Python, which calls the function; without one its work is not seen."""
-    kernel = find_python_kernel(func)
+    The keyword arguments of those that call one function are options of the compiler.
+    """
+    match func.name():
+        case "cond":
+            return run_condition(recorder, *args)
+        case "while_loop":
+            return run_loop(recorder, *args)
+        case "scan":
+            return run_scan(recorder, *args)
+        case "strict_mode" | "hints_wrapper" | "run_const_graph":
+            return _call(recorder, args[0], args[1])
+        case "foreach_map" | "invoke_quant" | "local_map_hop":
+            return _call(recorder, args[0], args[1:])
+        case "invoke_subgraph":
+            function, _name, *operands = args
+            return _call(recorder, function, operands)
+        case "flex_attention":
+            return _run_flex_attention(recorder, func, args, kwargs)
+        case "triton_kernel_wrapper_mutation" | "triton_kernel_wrapper_functional":
+            kernel = find_triton_kernel(kwargs["kernel_idx"])
+            name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
+            return _run_opaque(recorder, func, args, kwargs, f"triton::{name}")
+    kernel = find_python_kernel(func)  # it calls the functions
     if kernel is None:
         return _run_opaque(recorder, func, args, kwargs, f"{func.namespace}::{func.name()}")
     with record_into(recorder):
         return kernel(*args, **kwargs)
 
 
-# Operators whose work inside is not seen ------------------------------------------------------------------------------
-
-
-def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    kernel = find_triton_kernel(kwargs["kernel_idx"])
-    name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
-    return _run_opaque(recorder, func, args, kwargs, f"triton::{name}")
+def _call(recorder: Recorder, function: Callable[..., Any], operands: Iterable[Any]) -> Any:
+    """Call the function of an operator, and record its work."""
+    with record_into(recorder):
+        return function(*operands)
 
 
 def _run_opaque(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any, name: str) -> Any:
@@ -80,6 +76,16 @@ def _run_opaque(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
     return result
 
 
+def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Run attention as one kernel; its memory is more where torch has no kernel, and makes all scores."""
+    kernel = find_python_kernel(func)  # the code that makes all scores
+    # Its result is freed before the operator runs.
+    all_scores = None if kernel is None else record_call(recorder, kernel, args)[0]
+    result = _run_whole(recorder, func, args, kwargs)
+    record_flex_attention(recorder, str(func), args, result, all_scores)
+    return result
+
+
 def _run_whole(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Run an operator without looking into it."""
     with recorder.settings.guard or nullcontext():
@@ -87,86 +93,3 @@ def _run_whole(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     for tensor in tensors_in(result):
         recorder.live.add(tensor)
     return result
-
-
-# Attention ------------------------------------------------------------------------------------------------------------
-
-_ALL_SCORES = (
-    "flex_attention is counted as the one kernel that torch.compile makes of it; where that is not used it makes all "
-    "scores, several times"
-)
-
-
-def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Record attention as one kernel; its memory is more where torch has no kernel, and makes all scores."""
-    kernel = find_python_kernel(func)  # the code that makes all scores
-    # Its result is freed before the operator runs.
-    all_scores = None if kernel is None else record_call(recorder, kernel, args)[0]
-    result = _run_whole(recorder, func, args, kwargs)
-    query, key, value, _modify, mask, *_ = args
-    is_masked = getattr(mask[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
-    cost = _price_flex_attention(recorder, args, result[0])
-    recorder.record(str(func), cost, (query, key, value), result, is_masked=is_masked)
-    if all_scores is not None:
-        _note_peak_of_all_scores(recorder, all_scores)
-    return result
-
-
-def _price_flex_attention(recorder: Recorder, args: Any, output: torch.Tensor) -> Cost:
-    """Return the cost of the dense product, whatever the mask is, and of the modification of each score."""
-    query, key, value, modify, _mask, _scale, _options, buffers, *_ = args
-
-    def modify_a_score() -> None:
-        indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
-        modify(query.new_zeros(()), *indices, *buffers)
-
-    modification, _ = record_call(recorder, modify_a_score, ())
-    scores = Shape(output.shape[:-1]).numel * key.shape[-2]
-    cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, output)))
-    return cost.plus(Cost(0, scores * modification.flops))
-
-
-def _note_peak_of_all_scores(recorder: Recorder, all_scores: Excerpt) -> None:
-    """Note for the last operator that its peak may be as high as in the code that makes all scores."""
-    index = len(recorder.operators) - 1
-    peaks = Peaks(recorder.live_bytes[-1], all_scores.base + all_scores.find_peaks().high)
-    recorder.stretches.append(Stretch(index, index + 1, peaks, _ALL_SCORES))
-
-
-# Operators by name ----------------------------------------------------------------------------------------------------
-
-#: See `is_control_flow`.
-_CONTROL_FLOW: dict[str, Handler] = {
-    "cond": run_condition,
-    "while_loop": run_loop,
-    "scan": run_scan,
-    "map_impl": _run_kernel,
-    "strict_mode": _call_on_list,
-    "hints_wrapper": _call_on_list,
-}
-_HANDLERS: dict[str, Handler] = {
-    **_CONTROL_FLOW,
-    "run_const_graph": _call_on_list,
-    "foreach_map": _call_without_options,
-    "invoke_quant": _call_without_options,
-    "local_map_hop": _call_on_rest,
-    "invoke_subgraph": _call_subgraph,
-    "flex_attention": _run_flex_attention,
-    "triton_kernel_wrapper_mutation": _run_triton,
-    "triton_kernel_wrapper_functional": _run_triton,
-}
-
-
-def is_control_flow(func: Any) -> bool:
-    """Return whether an operator only says how its functions are called, which a model could spell without it.
-
-    Where gradients are wanted it is run so: weights that its functions find in the model are no operands of theirs, and
-    the operator would give them no gradients.
-    """
-    return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL_FLOW
-
-
-def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator that takes functions, and have the recorder record the work of these functions."""
-    handler: Handler = _HANDLERS.get(func.name(), _run_kernel)
-    return handler(recorder, func, args, kwargs)
