@@ -201,8 +201,8 @@ def _copy_storage(values: torch.Tensor, like: torch.Tensor) -> torch.UntypedStor
 
 def _view_storage(storage: torch.UntypedStorage, tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor in another storage that has the place of this one in its own."""
-    place = tensor.storage_offset(), tensor.size(), tensor.stride()
-    return torch.empty(0, dtype=tensor.dtype, device=_CPU).set_(storage, *place)
+    values = torch.empty(0, dtype=tensor.dtype, device=_CPU)
+    return values.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
 def _replace_by_values(argument: Any, values: Mapping[int, torch.Tensor]) -> Any:
