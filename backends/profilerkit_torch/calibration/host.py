@@ -55,15 +55,10 @@ class ChainSeconds(NamedTuple):
 
 
 class GradientSeconds(NamedTuple):
-    """The seconds of differentiation, without the work of the operators.
+    """The seconds of differentiation, without the work of the operators."""
 
-    Attributes:
-        operator: For each operator of the backward pass.
-        start: For the backward pass to start.
-    """
-
-    operator: float
-    start: float
+    operator: float  #: for each operator of the backward pass
+    start: float  #: for the backward pass to start
 
 
 class _Chain(nn.Module):
@@ -144,11 +139,6 @@ def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSecond
     A link of a chain of products takes, forward and backward, three products (one forward, two for the gradients), the
     view of a transposition, and the differentiation of two operators. The start is the time of a step without links
     minus the time of a pass without links.
-
-    Args:
-        view: Seconds of a view.
-        passes: Seconds of a forward pass of the chains.
-        steps: Seconds of a training step of the chains.
     """
     operator = (steps.link - 3 * passes.link - view) / 2
     return GradientSeconds(_require_positive(operator), _require_positive(steps.rest - passes.rest))

@@ -17,18 +17,13 @@ _BLOCK = 2**16
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor that is not made yet; an operand that appears twice in an operator is made once.
-
-    Attributes:
-        shape: Its shape.
-        is_positive: Whether its values are absolute values, such as variances.
-        below: For integers: the number that they are less than. None for random numbers of the measured dtype.
-        is_saved: Whether a layer of normalization saves it in its forward pass, on CUDA in float32 at least.
-    """
+    """A tensor that is not made yet; an operand that appears twice in an operator is made once."""
 
     shape: tuple[int, ...]
-    is_positive: bool = False
+    is_positive: bool = False  #: whether its values are absolute values, such as variances
+    #: For integers: the number that they are less than. None for random numbers of the measured dtype.
     below: int | None = None
+    #: Whether a layer of normalization saves it in its forward pass, on CUDA in float32 at least.
     is_saved: bool = False
 
 

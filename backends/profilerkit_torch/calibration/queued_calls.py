@@ -27,12 +27,7 @@ _MakeEvent = Callable[..., Any]
 
 
 class Busy:
-    """Keeps a CUDA device busy: with products, whose time is measured first.
-
-    Args:
-        device: The device.
-        event: A function that makes its events.
-    """
+    """Keeps a CUDA device busy: with products, whose time is measured first; ``event`` makes its events."""
 
     def __init__(self, device: torch.device, event: _MakeEvent = torch.cuda.Event) -> None:
         self.device: torch.device = device

@@ -29,17 +29,11 @@ __all__ = [
 
 
 class _WholeLayer(NamedTuple):
-    """An operator of a profile that runs a whole layer, while a trace has the operators of the layer.
-
-    Attributes:
-        operator: Its name.
-        layer_type: The type of the layer.
-        holds_layers: Whether the layer contains other layers, which then have no time of their own.
-    """
+    """An operator of a profile that runs a whole layer, while a trace has the operators of the layer."""
 
     operator: str
     layer_type: str
-    holds_layers: bool = False
+    holds_layers: bool = False  #: whether the layer contains other layers, which then have no time of their own
 
 
 #: Outer layers first: the fast path of an encoder layer includes its attention. Torch has both paths for inference.

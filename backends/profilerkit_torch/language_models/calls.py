@@ -73,12 +73,8 @@ def prefill(model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None)
 def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mapping[str, Any]) -> Any:
     """Return the outputs of the model for one more token of each sequence.
 
-    Args:
-        model: The model.
-        token: The token of each sequence.
-        name: The name by which the model takes its cache.
-        cache: The cache.
-        before: The outputs of the model for the prompt, which have the encoder's states of an encoder-decoder.
+    ``name`` is the name by which the model takes its cache. ``before`` has its outputs for the prompt, with the states
+    of the encoder of an encoder-decoder.
     """
     options = {name: cache, "use_cache": True}
     if is_encoder_decoder(model.config):

@@ -47,25 +47,15 @@ _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_
 
 
 class FollowedPrompt(NamedTuple):
-    """A language model that was followed through a prompt and a step of one token.
-
-    Attributes:
-        model: The model.
-        trace: The trace of both passes.
-        calls: The calls, with the contents of the cache after each.
-        length: The tokens of the prompt.
-        cache: How the parts of its cache grow.
-        strides: The numbers of tokens that entries of the cache stand for, without 1.
-        notes: The reasons if the prompt is not as long as requested.
-    """
+    """A language model that was followed through a prompt and a step of one token."""
 
     model: Any
-    trace: ModelTrace
-    calls: Calls
-    length: int
-    cache: tuple[CacheLayer, ...]
-    strides: tuple[int, ...]
-    notes: Sequence[str]
+    trace: ModelTrace  #: the trace of both passes
+    calls: Calls  #: the calls, with the contents of the cache after each
+    length: int  #: the tokens of the prompt
+    cache: tuple[CacheLayer, ...]  #: how the parts of its cache grow
+    strides: tuple[int, ...]  #: the numbers of tokens that entries of the cache stand for, without 1
+    notes: Sequence[str]  #: the reasons if the prompt is not as long as requested
 
     @property
     def is_encoder_decoder(self) -> bool:

@@ -48,12 +48,8 @@ def list_notes(
 ) -> Iterator[str]:
     """Yield notes on how the work grows.
 
-    Args:
-        model: The model.
-        passes: The prefill and the step that were traced.
-        strangers: The layers whose work follows no law.
-        trace: The trace of both passes.
-        is_unrouted: Whether the library runs experts that a token is not sent to.
+    The work of the ``strangers`` among the layers follows no law. With ``is_unrouted`` the library runs experts that a
+    token is not sent to.
     """
     has_encoder = is_encoder_decoder(model.config)
     if has_encoder:

@@ -22,56 +22,37 @@ _read_number = attrgetter("number")
 
 
 class Node(NamedTuple):
-    """A node that an operator made.
+    """A node that an operator made."""
 
-    Attributes:
-        call: The call of a layer in which it was made; None outside all calls.
-        number: Its number in the sequence of nodes.
-        runs_layers: Whether it may run layers in the backward pass, like the function of a checkpoint, which enters
-            autograd again. The calls of these layers began after it was made.
-    """
-
-    call: Call | None
-    number: int
+    call: Call | None  #: the call of a layer in which it was made; None outside all calls
+    number: int  #: its number in the sequence of nodes
+    #: Whether it may run layers in the backward pass, like the function of a checkpoint, which enters autograd again.
+    #: The calls of these layers began after it was made.
     runs_layers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """A node that adds a gradient to a parameter.
+    """A node that adds a gradient to a parameter."""
 
-    Attributes:
-        paths: The paths of the layer that owns the parameter; empty if no layer does.
-    """
-
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  #: the paths of the layer that owns the parameter; empty if no layer does
 
 
 class Change(NamedTuple):
-    """A moment at which another call becomes the innermost one.
+    """A moment at which another call becomes the innermost one."""
 
-    Attributes:
-        number: The number of the first node that is made after it.
-        call: The innermost call from then on.
-    """
-
-    number: int
-    call: Call | None
+    number: int  #: the number of the first node that is made after it
+    call: Call | None  #: the innermost call from then on
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The nodes of one outermost call, with the calls inside it that made them.
+    """The nodes of one outermost call, with the calls inside it that made them."""
 
-    Attributes:
-        first: The number of the first node.
-        outermost: The outermost call.
-        changes: Each change of the innermost call, in the order of the nodes. When the outermost call ends it becomes
-            the innermost call again, for the nodes that are made of its outputs.
-    """
-
-    first: int
+    first: int  #: the number of the first node
     outermost: Call | None
+    #: Each change of the innermost call, in the order of the nodes. When the outermost call ends it becomes the
+    #: innermost call again, for the nodes that are made of its outputs.
     changes: list[Change] = field(default_factory=list)
 
     def find_owner(self, number: int) -> Call | None:
@@ -92,18 +73,14 @@ class Frame:
 
 @dataclass(eq=False, slots=True)
 class BackwardFrame(Frame):
-    """A backward pass under way, with the call whose node runs.
+    """A backward pass under way, with the call whose node runs."""
 
-    Attributes:
-        task: The number of the backward pass.
-        ended: Whether the last node has ended: then the next time may belong to nodes of another outermost call.
-        node: The node that runs; None for a node of no layer, and for a node that adds to the gradient of a parameter.
-        repeats: By the index of a layer, how often this node has run it again.
-    """
-
-    task: int
+    task: int  #: the number of the backward pass
+    #: Whether the last node has ended: then the next time may belong to nodes of another outermost call.
     ended: bool = False
+    #: The node that runs; None for a node of no layer, and for a node that adds to the gradient of a parameter.
     node: Node | None = None
+    #: By the index of a layer, how often this node has run it again.
     repeats: Counter[int] = field(default_factory=Counter)
 
     def begin_node(self, node: Node | None, call: Call | None) -> None:
@@ -129,13 +106,10 @@ class BackwardFrame(Frame):
 
 
 class Frames:
-    """All frames under way. A frame has raised if a frame around it goes on, and it has not ended.
-
-    Attributes:
-        span: The nodes of the outermost call that runs, or ran last; None before the first call.
-    """
+    """All frames under way. A frame has raised if a frame around it goes on, and it has not ended."""
 
     def __init__(self) -> None:
+        #: The nodes of the outermost call that runs, or ran last; None before the first call.
         self.span: Span | None = None
         #: The outermost first.
         self._frames: list[Frame] = []

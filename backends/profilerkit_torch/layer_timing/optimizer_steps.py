@@ -29,27 +29,18 @@ class _Step(NamedTuple):
 
     Torch calls both hooks from its wrapper around ``step``. The frame of the wrapper tells which step has ended: the
     wrapper of a step inside, of a base class or a wrapped optimizer, runs in it. A step that raised has no end.
-
-    Attributes:
-        frame: The frame of the wrapper.
-        begin: The moment when it began.
-        closures: The closures that it has called so far.
     """
 
-    frame: FrameType
-    begin: Any
-    closures: list[Stretch]
+    frame: FrameType  #: the frame of the wrapper
+    begin: Any  #: the moment when it began
+    closures: list[Stretch]  #: the closures that it has called so far
 
 
 class OptimizerSteps:
     """The steps of an optimizer, or of all optimizers for None.
 
-    For an optimizer that wraps another one, as in accelerate, these are the steps of both.
-
-    Args:
-        optimizer: The optimizer.
-        read: Returns the moment.
-        note_memory: Called with the name of the phase that has ended.
+    For an optimizer that wraps another one, as in accelerate, these are the steps of both. ``read`` returns the moment,
+    and ``note_memory`` is called with the name of the phase that has ended.
     """
 
     def __init__(self, optimizer: Any, read: Callable[[], Any], note_memory: Callable[[str], None]) -> None:

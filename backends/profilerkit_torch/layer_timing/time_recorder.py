@@ -26,14 +26,8 @@ _thread = threading.get_ident
 class CallRecorder:
     """Notes the calls of modules in one thread at a time.
 
-    Args:
-        clock: The clock that reads the moments.
-        on_begin: Called before an outermost call begins.
-        on_output: Called with the result of an outermost call, when the moment of its end is noted.
-
-    Attributes:
-        events: The noted events.
-        elsewhere: The ``id`` of each module that was called in another thread while the model ran in one.
+    ``on_begin`` is called before an outermost call begins, ``on_output`` with its result, when the moment of its end is
+    noted.
     """
 
     def __init__(
@@ -46,6 +40,7 @@ class CallRecorder:
         self.clock: Callable[[], Any] = clock.read
         #: The thread in which a module runs, as ``"thread"``; empty if none runs. Each stand-in has this dict.
         self.running: dict[str, int] = {}
+        #: The ``id`` of each module that was called in another thread while the model ran in one.
         self.elsewhere: set[int] = set()
         self._on_begin, self._on_output = on_begin, on_output
 

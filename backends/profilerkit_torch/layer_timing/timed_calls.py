@@ -32,35 +32,23 @@ class Overhead:
         the layer around it    .....................................
         stand-in                      ....|.................|....
         the layer itself                     ..............
-
-    Attributes:
-        inside: Between the two moments: it is added to the layer itself.
-        outside: Before the first and after the second: it is added to the layer around it.
-        hook: For a hook of a node, which is added to the layer of the node.
     """
 
-    inside: float = 0.0
-    outside: float = 0.0
-    hook: float = 0.0
+    inside: float = 0.0  #: between the two moments: it is added to the layer itself
+    outside: float = 0.0  #: before the first and after the second: it is added to the layer around it
+    hook: float = 0.0  #: for a hook of a node, which is added to the layer of the node
 
 
 @dataclass(eq=False, slots=True)
 class Elapsed:
-    """Seconds of a call in one direction, and how often measuring added to them.
+    """Seconds of a call in one direction, and how often measuring added to them."""
 
-    Attributes:
-        overhead: The seconds that measuring adds each time.
-        seconds: The seconds as they were measured.
-        calls: How often the call itself was noted in this direction; in the backward pass a checkpoint repeats it.
-        inner_calls: The number of noted calls that it made.
-        hooks: How many hooks of its nodes have run.
-    """
-
-    overhead: Overhead
-    seconds: float = 0.0
+    overhead: Overhead  #: the seconds that measuring adds each time
+    seconds: float = 0.0  #: the seconds as they were measured
+    #: How often the call itself was noted in this direction; in the backward pass a checkpoint repeats it.
     calls: int = 0
-    inner_calls: int = 0
-    hooks: int = 0
+    inner_calls: int = 0  #: the number of noted calls that it made
+    hooks: int = 0  #: how many hooks of its nodes have run
 
     @property
     def extra_seconds(self) -> float:
@@ -86,29 +74,17 @@ class Elapsed:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One call of a layer: its own seconds in both directions, and the time that the measurement added.
-
-    Attributes:
-        path: The path of the layer.
-        index: Its number among the calls of this layer in the pass.
-        order: Its number among the calls of all layers in the pass.
-        run: The pass.
-        outer: The call of the layer around it; None if the user's code made the call.
-        first_node: The number of the next node of the graph when the call began.
-        forward: Its own seconds in the forward pass.
-        backward: Its own seconds in the backward pass.
-        nodes: How many nodes of the graph were made in it.
-    """
+    """One call of a layer: its own seconds in both directions, and the time that the measurement added."""
 
     path: str
-    index: int
-    order: int
+    index: int  #: its number among the calls of this layer in the pass
+    order: int  #: its number among the calls of all layers in the pass
     run: TimedRun
-    outer: Call | None
-    first_node: int
-    forward: Elapsed
-    backward: Elapsed
-    nodes: int = 0
+    outer: Call | None  #: the call of the layer around it; None if the user's code made the call
+    first_node: int  #: the number of the next node of the graph when the call began
+    forward: Elapsed  #: its own seconds in the forward pass
+    backward: Elapsed  #: its own seconds in the backward pass
+    nodes: int = 0  #: how many nodes of the graph were made in it
 
     @property
     def outermost(self) -> Call:
@@ -125,25 +101,16 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class TimedRun:
-    """One pass of the model.
+    """One pass of the model."""
 
-    Attributes:
-        is_whole: Whether the model itself was called; else the user's own code has called layers of it.
-        overhead: The seconds that measuring adds.
-        calls: Its calls in the order in which they began, outer ones first.
-        calls_by_path: The same by the path of the layer.
-        node_numbers: The numbers of the graph's nodes that its outermost calls have made.
-        failed: Whether the model has raised in it.
-        has_backward: Whether a backward pass came through it.
-    """
-
-    is_whole: bool
-    overhead: Overhead = field(default_factory=Overhead)
-    calls: list[Call] = field(default_factory=list)
-    calls_by_path: dict[str, list[Call]] = field(default_factory=dict)
+    is_whole: bool  #: whether the model itself was called; else the user's own code has called layers of it
+    overhead: Overhead = field(default_factory=Overhead)  #: the seconds that measuring adds
+    calls: list[Call] = field(default_factory=list)  #: its calls in the order in which they began, outer ones first
+    calls_by_path: dict[str, list[Call]] = field(default_factory=dict)  #: the same by the path of the layer
+    #: The numbers of the graph's nodes that its outermost calls have made.
     node_numbers: list[range] = field(default_factory=list)
-    failed: bool = False
-    has_backward: bool = False
+    failed: bool = False  #: whether the model has raised in it
+    has_backward: bool = False  #: whether a backward pass came through it
 
     @property
     def is_open(self) -> bool:
@@ -177,12 +144,7 @@ class TimedRun:
 
 
 class TimedRuns:
-    """The passes of a model, of which the last are kept.
-
-    Args:
-        keep: How many are kept.
-        overhead: The seconds that measuring adds.
-    """
+    """The passes of a model, of which the last are kept."""
 
     def __init__(self, keep: int, overhead: Overhead) -> None:
         self.kept: deque[TimedRun] = deque(maxlen=keep)

@@ -54,14 +54,7 @@ def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:
 
     The bytes of the message are the bytes of the whole tensor that the ranks share: the result of an all-gather, the
     argument of a reduce-scatter, and for others the argument or the result: the largest of all arguments and results.
-
-    Args:
-        func: The operator, for which `is_collective` holds.
-        args: Its arguments.
-        result: Its result.
-
-    Raises:
-        LookupError: The operator is not known, or none of its arguments is a group; the error has the operator's name.
+    Raises LookupError with the operator's name if it is not known, or if none of its arguments is a group.
     """
     _, _, name = str(read_schema(func).name).partition("::")
     if name in _WITHOUT_DATA:
@@ -115,20 +108,13 @@ def count_elements(args: Sequence[Any], result: Any) -> int:
 
 
 class Exchange(NamedTuple):
-    """A collective of a step, and its purpose.
+    """A collective of a step, and its purpose."""
 
-    Attributes:
-        message: The message that it exchanges.
-        layer: The path of the layer.
-        phase: The phase of the step.
-        overlaps: Whether it runs beside the rank's own work.
-        source: The tensor whose gradient is reduced, by the node that made the tensor; None for other collectives.
-    """
-
-    message: Message
+    message: Message  #: the message that it exchanges
     layer: str
     phase: str
-    overlaps: bool
+    overlaps: bool  #: whether it runs beside the rank's own work
+    #: The tensor whose gradient is reduced, by the node that made the tensor; None for other collectives.
     source: tuple[int, int] | None = None
 
 

@@ -20,14 +20,10 @@ _PARTS = ("inputs", "activations", "gradients", "other")
 
 
 class RankMemory:
-    """The bytes alive in a step by purpose, without the weights, and their peak.
-
-    Attributes:
-        peak: The bytes alive at the peak.
-        input_bytes: The bytes of the inputs.
-    """
+    """The bytes alive in a step by purpose, without the weights, and their peak."""
 
     def __init__(self, live: LiveBytes) -> None:
+        #: The bytes alive at the peak.
         self.peak: Counter[Purpose] = Counter()
         self.input_bytes = 0
         self._live = live

@@ -131,12 +131,7 @@ def _trace_step(
 ) -> RankTrace:
     """Return the record of the passes of a step, forward and backward; the first note names the rank.
 
-    Args:
-        rank: The rank.
-        model: The model, which is spread and has no values.
-        inputs: The inputs of the rank.
-        scheme: The work of the way of spreading in the step, beside torch's own.
-        recorder: Records the step.
+    The model is spread and has no values; ``scheme`` does the work of the way of spreading beside torch's own.
     """
     for _, share in recorder.layers.list_shares(scheme.find_share):
         recorder.live.add(share, 0)  # the bytes of weights do not count among the bytes alive

@@ -30,24 +30,17 @@ __all__ = ["RankRecorder"]
 
 
 class _Work(NamedTuple):
-    """The kind of the work that runs now.
+    """The kind of the work that runs now."""
 
-    Attributes:
-        part: The part of memory that its operators' tensors belong to.
-        is_apart: Whether `RankRecorder.work_apart` determines the layer that it runs for.
-        overlaps: Whether its collectives run beside the rank's own work.
-    """
-
-    part: str
-    is_apart: bool = False
-    overlaps: bool = False
+    part: str  #: the part of memory that its operators' tensors belong to
+    is_apart: bool = False  #: whether `RankRecorder.work_apart` determines the layer that it runs for
+    overlaps: bool = False  #: whether its collectives run beside the rank's own work
 
 
 class RankRecorder(OperatorRecord):
     """The work, the bytes alive and the collectives of one rank in a training step.
 
-    Args:
-        layers: The layers of the model: the running layer, and the layer that made a node of the autograd graph.
+    The layers tell the running layer, and the layer that made a node of the autograd graph.
     """
 
     layers: RankLayers

@@ -64,32 +64,21 @@ class Weight:
 
 
 class Gathering(NamedTuple):
-    """An all-gather of weights.
-
-    Attributes:
-        weights: The weights.
-        flat: The tensor that several are gathered into; None for one weight, which is gathered into its own memory.
-    """
+    """An all-gather of weights."""
 
     weights: Sequence[Weight]
+    #: The tensor that several are gathered into; None for one weight, which is gathered into its own memory.
     flat: torch.Tensor | None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The weights of a model, and the order in which layers need them.
+    """The weights of a model, and the order in which layers need them."""
 
-    Attributes:
-        dtype: The dtype of all weights.
-        by_parameter: The weights, by the ``id`` of their parameters.
-        by_module: The weights that each layer has itself; only layers with weights.
-        order: The layers in the order in which they begin in a pass, forward and backward.
-    """
-
-    dtype: torch.dtype
-    by_parameter: Mapping[int, Weight]
-    by_module: Mapping[nn.Module, Sequence[Weight]]
-    order: Sequence[nn.Module]
+    dtype: torch.dtype  #: the dtype of all weights
+    by_parameter: Mapping[int, Weight]  #: the weights, by the ``id`` of their parameters
+    by_module: Mapping[nn.Module, Sequence[Weight]]  #: the weights that each layer has itself; only layers with weights
+    order: Sequence[nn.Module]  #: the layers in the order in which they begin in a pass, forward and backward
 
     @property
     def trainable(self) -> Sequence[Weight]:

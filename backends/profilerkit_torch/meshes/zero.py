@@ -86,23 +86,19 @@ class _Slice(NamedTuple):
 
 
 class _Partitions:
-    """The trained weights, one after the other, and the division of their elements among ranks.
-
-    Attributes:
-        parameters: The weights, in this order.
-        dtype: Their dtype.
-        size: The elements of each partition: the last is padded.
-        local: The weights that have elements in this rank's partition; their gradients are kept whole.
-    """
+    """The trained weights, one after the other, and the division of their elements among ranks."""
 
     def __init__(self, model: nn.Module, group: Any) -> None:
+        #: The weights, in this order.
         self.parameters: list[nn.Parameter] = [weight for weight in model.parameters() if weight.requires_grad]
         self.dtype: torch.dtype = require_one_dtype(self.parameters)
         ends = list(accumulate(parameter.numel() for parameter in self.parameters))
         aligned = _ALIGNMENT * dist.get_world_size(group)
+        #: The elements of each partition: the last is padded.
         self.size: int = -(-ends[-1] // aligned) * _ALIGNMENT
         self._ends = {id(parameter): end for parameter, end in zip(self.parameters, ends, strict=True)}
         rank = dist.get_rank(group)
+        #: The weights that have elements in this rank's partition; their gradients are kept whole.
         self.local: list[nn.Parameter] = [
             parameter for parameter in self.parameters if any(part.rank == rank for part in self.list_slices(parameter))
         ]

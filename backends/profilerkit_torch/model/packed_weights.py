@@ -41,17 +41,11 @@ _PACKED_KIND = "ParamsBase"
 
 
 class OwnWeights(NamedTuple):
-    """The parameters and buffers of a module itself, by name; None for one that is not set.
-
-    Attributes:
-        parameters: The parameters.
-        buffers: The buffers.
-        numbers: How many numbers a parameter stands for, by its name, if its value alone does not tell.
-    """
+    """The parameters and buffers of a module itself, by name; None for one that is not set."""
 
     parameters: dict[str, Any]
     buffers: dict[str, Any]
-    numbers: dict[str, int]
+    numbers: dict[str, int]  #: how many numbers a parameter stands for, by its name, if its value alone does not tell
 
 
 def list_own_weights(module: nn.Module) -> OwnWeights:

@@ -69,19 +69,12 @@ def _read_packed(tensor: torch.Tensor) -> tuple[int, int, str, Sequence[int]]:
 
 
 class Elements(Struct, frozen=True):
-    """Which elements of a storage a weight is, in whatever order: tied weights have equal ones.
+    """Which elements of a storage a weight is, in whatever order: tied weights have equal ones."""
 
-    Attributes:
-        storage: The address of the storage.
-        offset: The first element.
-        spans: Which elements after it, as `find_spans` returns them.
-        size: The bytes of an element.
-    """
-
-    storage: int
-    offset: int
-    spans: tuple[tuple[int, int], ...]
-    size: int
+    storage: int  #: the address of the storage
+    offset: int  #: the first element
+    spans: tuple[tuple[int, int], ...]  #: which elements after it, as `find_spans` returns them
+    size: int  #: the bytes of an element
 
     @property
     def run(self) -> range:

@@ -73,42 +73,30 @@ class Kernel(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One event of the host, with its begin and end in seconds.
-
-    Attributes:
-        number: For a node of the graph its sequence number, for an operator the next sequence number when it began; -1
-            for none.
-        number_thread: The thread that counted the number: of an operator its own, of a node the thread that made it;
-            None if the profile does not tell.
-        kernels: The kernels that it started itself on a device.
-        args: Further facts in the file.
-    """
+    """One event of the host, with its begin and end in seconds."""
 
     kind: EventKind
     name: str
     thread: Hashable
     start: float
     end: float
+    #: For a node of the graph its sequence number, for an operator the next sequence number when it began; -1 for none.
     number: int = -1
+    #: The thread that counted the number: of an operator its own, of a node the thread that made it; None if the
+    #: profile does not tell.
     number_thread: Hashable = None
-    kernels: tuple[Kernel, ...] = ()
-    args: Mapping[str, Any] = MappingProxyType({})
+    kernels: tuple[Kernel, ...] = ()  #: the kernels that it started itself on a device
+    args: Mapping[str, Any] = MappingProxyType({})  #: further facts in the file
 
 
 @dataclass(eq=False)
 class Frame:
-    """An event, inside the event that was under way in its thread when it began.
-
-    Attributes:
-        event: The event.
-        outer: The frame that it ran in; None for an outermost frame.
-        inside: The seconds of the events inside it, except ranges.
-        layer: The path of the layer that it works for; None if the layer is not known, or there is none.
-    """
+    """An event, inside the event that was under way in its thread when it began."""
 
     event: Event
-    outer: Frame | None
-    inside: float = 0.0
+    outer: Frame | None  #: the frame that it ran in; None for an outermost frame
+    inside: float = 0.0  #: the seconds of the events inside it, except ranges
+    #: The path of the layer that it works for; None if the layer is not known, or there is none.
     layer: str | None = None
 
     @property

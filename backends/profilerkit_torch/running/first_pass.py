@@ -29,13 +29,7 @@ Step: TypeAlias = Callable[..., Any]
 
 
 class FirstPass:
-    """The first pass of a model, under a guard that keeps the values it overwrites, and observes the operators.
-
-    Args:
-        inventory: The inventory of the model.
-        inputs: The inputs of the model.
-        autocast: Makes the context of autocast.
-    """
+    """The first pass of a model, under a guard that keeps the values it overwrites, and observes the operators."""
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs, autocast: Autocast) -> None:
         self._inventory = inventory

@@ -75,10 +75,7 @@ def _is_divisible(parameter: torch.Tensor) -> bool:
 def _find_unseen(identity: Elements, parameter: torch.Tensor, seen: dict[Any, torch.Tensor]) -> torch.Tensor:
     """Return which elements of a view were not seen in another view of its storage, and note that they are seen now.
 
-    Args:
-        identity: The identity of the view.
-        parameter: The view.
-        seen: By storage and size of an element, which elements of the storage were seen.
+    ``seen`` has by storage and size of an element which elements of the storage were seen.
     """
     length = parameter.untyped_storage().nbytes() // identity.size
     key = identity.storage, identity.size

@@ -68,17 +68,10 @@ class _Node(NamedTuple):
 
 
 class NodeMemory:
-    """Follows the nodes of a backward pass by their operators.
-
-    Args:
-        live: The bytes alive.
-        operators: The operators that were recorded so far, which grow.
-
-    Attributes:
-        most_alive: The bytes that may be alive while the node runs; None if all bytes alive count.
-    """
+    """Follows the nodes of a backward pass by their operators, of which those recorded so far are given, and grow."""
 
     def __init__(self, live: LiveBytes, operators: Sequence[OpRecord]) -> None:
+        #: The bytes that may be alive while the node runs; None if all bytes alive count.
         self.most_alive: int | None = None
         self._live = live
         self._operators = operators

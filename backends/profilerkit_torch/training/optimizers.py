@@ -250,14 +250,12 @@ class _WatchedStep(TorchDispatchMode):
 
     It refuses tensors that it did not make, so that a step through a reference to the user's weights does not change
     these. Single numbers, such as the count of steps, are copies with values.
-
-    Attributes:
-        peak_bytes: The most bytes of the tensors that the step makes.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._live = LiveBytes()
+        #: The most bytes of the tensors that the step makes.
         self.peak_bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -27,17 +27,11 @@ def _count_states(kind: str) -> int:
 
 
 class Parts(NamedTuple):
-    """What is known of each tensor that a direction takes.
+    """What is known of each tensor that a direction takes."""
 
-    Attributes:
-        x: Of its input.
-        states: Of its first states, the output before the first step first.
-        weights: Of its matrices for the input and for the state, its biases for both, and its projection.
-    """
-
-    x: Any
-    states: Sequence[Any]
-    weights: Sequence[Any]
+    x: Any  #: of its input
+    states: Sequence[Any]  #: of its first states, the output before the first step first
+    weights: Sequence[Any]  #: of its matrices for the input and for the state, its biases for both, and its projection
 
     @classmethod
     def split(cls, kind: str, parts: Sequence[Any]) -> Parts:

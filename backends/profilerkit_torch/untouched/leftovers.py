@@ -32,15 +32,10 @@ _KINDS = (*CONTAINERS, FUNCTION_CACHE)
 
 
 class Leftovers(NamedTuple):
-    """The tensors that a pass has left outside the model.
+    """The tensors that a pass has left outside the model."""
 
-    Attributes:
-        holders: The names of the holders whose tensors were removed, in order.
-        remain: Whether tensors are left that could not be removed.
-    """
-
-    holders: tuple[str, ...] = ()
-    remain: bool = False
+    holders: tuple[str, ...] = ()  #: the names of the holders whose tensors were removed, in order
+    remain: bool = False  #: whether tensors are left that could not be removed
 
 
 def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) -> Leftovers:

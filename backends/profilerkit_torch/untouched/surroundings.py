@@ -50,15 +50,11 @@ class Surroundings:
 
     They are the globals that the model's code names, in its forward pass and in the methods and functions that it names
     in turn; the cells of their closures; and the containers and plain objects in all these.
-
-    Attributes:
-        holders: The holders.
-        own_cells: The holders that are closure variables of the model's own methods.
-        names: For each function of the user, the names that its code uses.
     """
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self.holders: list[Holder] = []
+        #: For each function of the user, the names that its code uses.
         self.names: list[frozenset[str]] = []
         #: The visited objects by their ids; kept alive so that no other object gets the same id.
         self._visited: dict[int, Any] = {}
@@ -72,6 +68,7 @@ class Surroundings:
         attributes = [value for _, attributes in inventory.further_attributes for value in attributes.values()]
         functions = [value for value in attributes if type(value) in _FUNCTIONS]
         self._note_functions([*self._take_methods(unnamed), *functions])
+        #: The holders that are closure variables of the model's own methods.
         self.own_cells = [holder for holder in self.holders if isinstance(holder, Cell)]
         self._note_functions([*_list_hooks(inventory), inputs.function])
 
