@@ -13,7 +13,6 @@ from ..trace.columns import name_ends
 from ..trace.layer_paths import within_depth
 from ..trace.records import LayerTable
 from .grids import Grid, GridColumn, make_grid
-from .layer_settings import write_settings
 from .values import Column, write_achieved, write_count, write_row_value, write_shapes, write_signed_count
 
 __all__ = [
@@ -39,7 +38,7 @@ _TIMED = {
     "achieved_flops_per_second": "Achieved",
 }
 #: The columns that a narrow terminal leaves out of a table of layers, in this order.
-_LEAST_NEEDED = ("Calls", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
+_LEAST_NEEDED = ("Calls", "FLOPs", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
 #: The counts of layers that are shown for several models, each with the title of its grid.
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: Values without a column in which two models may differ: a layer may do the work of an inner layer of the other model.
@@ -58,11 +57,8 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     columns = [
         GridColumn("Layer", [name_layer(row["path"], nested) for row in layers]),
         GridColumn("Type", [row["type"] for row in layers]),
+        GridColumn("Output shape", [write_shapes(row.get("output_shapes")) for row in layers]),
     ]
-    settings = list(map(write_settings, layers))
-    if any(settings):
-        columns.append(GridColumn("Settings", settings))
-    columns.append(GridColumn("Output shape", [write_shapes(row.get("output_shapes")) for row in layers]))
     if any(row["calls"] != 1 for row in layers):
         columns.append(GridColumn("Calls", list(map(write_calls, layers)), is_number=True))
     for key, heading in _COUNTS.items():

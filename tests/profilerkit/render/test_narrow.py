@@ -50,9 +50,7 @@ def test_values_units_shapes_and_types_stay_whole(width: int, monkeypatch: pytes
     assert "AdaptiveAvgPool2d" in text
 
 
-@pytest.mark.parametrize(
-    ("width", "has"), [(100, "Settings"), (80, "no room for FLOPs"), (66, "no room for FLOPs, Settings")]
-)
+@pytest.mark.parametrize(("width", "has"), [(80, "FLOPs\n"), (66, "no room for FLOPs")])
 def test_a_narrow_table_of_layers_leaves_out_what_is_needed_least(
     width: int, has: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,7 +58,6 @@ def test_a_narrow_table_of_layers_leaves_out_what_is_needed_least(
     monkeypatch.setenv("COLUMNS", str(width))
     text = REPORT.to_text(depth=-1)
     assert has in text
-    assert ("7x7, stride 2" in text) == (width > 66)
     assert "continued" not in text
     assert "AdaptiveAvgPool2d" in text
 
