@@ -77,14 +77,6 @@ class Case:
         name = str(self.settings.get("device") or "cpu").lower()
         return "cpu" if "cpu" in name else name
 
-    @property
-    def precision(self) -> str | None:
-        """The lowest dtype of the computation; None if the plan names none."""
-        autocast = self.settings.get("autocast")
-        if autocast:
-            return str(autocast) if autocast is not True else "bfloat16"
-        return self.settings.get("dtype")
-
     def compute_key(self, machine: str) -> str:
         """Return the digest of the measurement; the kind of machine is part of the digest if times are measured."""
         entry = self.entry

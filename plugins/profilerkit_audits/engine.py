@@ -140,7 +140,7 @@ def _make_row(case: Case, machine: Mapping[str, str], report: Report) -> Row:
         spec=case.spec,
         key=case.key,
         settings=dict(case.settings),
-        flags=find_flags(report, case.settings.get("device"), case.precision),
+        flags=find_flags(report),
         machine=digest_machine(machine),
         versions=dict(case.versions),
         code=case.code.digest,

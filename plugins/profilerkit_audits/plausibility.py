@@ -27,15 +27,13 @@ ACCELERATOR_FLOPS = 5e16
 _WITHOUT_PRODUCTS = ("norm", "normalization", "prelu", "embedding", "embeddingbag")
 
 
-def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
+def find_flags(report: Report) -> tuple[str, ...]:
     """Return why values of a report are not plausible, a sentence each; no sentence if all values are plausible.
 
     A zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a throughput
-    without a batch size are not plausible. A model without products may have no MACs. ``device`` and ``dtype`` were
-    stated for the timed run, or are None: if the report does not show the device or the dtype either,
-    the higher ceiling counts.
+    without a batch size are not plausible. A model without products may have no MACs.
     """
-    flags = [*_flag_zeros(report), *_flag_speed(report, device, dtype)]
+    flags = [*_flag_zeros(report), *_flag_speed(report)]
     if report.get("throughput") is not None and report.batch_size is None:
         flags.append("throughput: samples in a second of inputs whose batch size is not known")
     return tuple(flags)
@@ -69,14 +67,14 @@ def _find_possible_zeros(report: Report) -> tuple[str, ...]:
     return ("macs",) if families and all(family.endswith(_WITHOUT_PRODUCTS) for family in families) else ()
 
 
-def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterator[str]:
+def _flag_speed(report: Report) -> Iterator[str]:
     """Yield a time in which the machine cannot compute the FLOPs."""
     record, time = report.statuses.get("flops"), report.get("execution_time")
     # The lower end of a count, because the model may do less than an upper bound.
     flops = None if record is None or record.ends is None else record.ends.low
     if flops is None or not isinstance(time, Measurement) or time.median <= 0:
         return
-    machine, ceiling = _find_ceiling(report, device, dtype)
+    machine, ceiling = _find_ceiling(report)
     rate = flops / time.median
     if rate > ceiling:
         yield (
@@ -85,26 +83,26 @@ def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterat
         )
 
 
-def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tuple[str, float]:
+def _find_ceiling(report: Report) -> tuple[str, float]:
     """Return the name of the processor, and the FLOPs in a second that it cannot exceed."""
-    if not _runs_on_cpu(report, device):
+    if not _runs_on_cpu(report):
         return "any accelerator", ACCELERATOR_FLOPS
     cores = report.environment.get("cores", "")
     count = int(cores) if cores.isdecimal() else os.cpu_count() or 1
-    speedup = 1 if _is_wide(report, dtype) else LOW_PRECISION
+    speedup = 1 if _is_wide(report) else LOW_PRECISION
     return format_count(count, "core"), CORE_FLOPS * count * speedup
 
 
-def _runs_on_cpu(report: Report, device: str | None) -> bool:
+def _runs_on_cpu(report: Report) -> bool:
     """Return whether only a CPU can have run the model, by the stated device, or else by the devices of the machine."""
-    stated = device or report.arguments.get("device")
+    stated = report.arguments.get("device")
     lists = [stated] if stated else [report.environment.get(name, "") for name in ("accelerators", "devices")]
     names = [name.strip().lower() for text in lists for name in text.split(",")]
     return all("cpu" in name for name in names if name)
 
 
-def _is_wide(report: Report, dtype: str | None) -> bool:
-    """Return whether all is computed in float32 or float64, by the stated dtype or else the dtypes of the weights."""
+def _is_wide(report: Report) -> bool:
+    """Return whether all is computed in float32 or float64, by the dtypes of the weights."""
     root: Mapping[str, Any] = next(iter(report.layers or ()), {})
-    dtypes = [dtype] if dtype else root.get("params_by_dtype") or ()
+    dtypes = root.get("params_by_dtype") or ()
     return "autocast" not in report.arguments and all(name in ("float32", "float64") for name in dtypes)

@@ -72,24 +72,9 @@ def test_a_time_of_zero(fine: Report) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype", "ceiling"),
-    [
-        ("cpu", "float32", CORE_FLOPS * (os.cpu_count() or 1)),
-        ("cpu", "bfloat16", 16 * CORE_FLOPS * (os.cpu_count() or 1)),
-        ("cuda:0", "float32", ACCELERATOR_FLOPS),
-    ],
-)
-def test_more_flops_in_a_second_than_the_device_can_do(device: str, dtype: str, ceiling: float, fine: Report) -> None:
-    timed = with_value(fine, "execution_time", Measurement((1e-3,) * 3))
-    below, above = (with_value(timed, "flops", int(ceiling * 1e-3 * factor)) for factor in (0.99, 1.01))
-    assert find_flags(below, device, dtype) == ()
-    (flag,) = find_flags(above, device, dtype)
-    assert "FLOP/s, beyond the" in flag
-
-
-@pytest.mark.parametrize(
     ("report_facts", "factor"),
     [
+        ({"environment": {}}, CORE_FLOPS * (os.cpu_count() or 1)),
         ({"environment": {"cores": "7"}}, 7 * CORE_FLOPS),  # of the machine that it was measured on
         ({"environment": {"cores": "7", "accelerators": "NVIDIA H100"}}, ACCELERATOR_FLOPS),  # it may have run there
         ({"environment": {"cores": "7", "devices": "cpu:0"}}, 7 * CORE_FLOPS),
@@ -102,14 +87,17 @@ def test_more_flops_in_a_second_than_the_device_can_do(device: str, dtype: str, 
         ({"environment": {"cores": "7"}, "layers": "bfloat16"}, 7 * 16 * CORE_FLOPS),
     ],
 )
-def test_what_nobody_stated_is_read_from_the_report(report_facts: dict[str, Any], factor: float, fine: Report) -> None:
-    """A report of a graphics card, or of weights in bfloat16, is as plausible as one of a plan that says so."""
+def test_more_flops_in_a_second_than_the_device_can_do(
+    report_facts: dict[str, Any], factor: float, fine: Report
+) -> None:
+    """By what the report says of the device and the dtypes."""
     if "layers" in report_facts:
         rows = [{**row, "params_by_dtype": {report_facts["layers"]: 40}} for row in fine.layerwise]
         report_facts = {**report_facts, "layers": LayerTable(rows)}
     timed = replace(with_value(fine, "execution_time", Measurement((1e-3,) * 3)), **report_facts)
     assert find_flags(with_value(timed, "flops", int(factor * 1e-3 * 0.99))) == ()
-    assert len(find_flags(with_value(timed, "flops", int(factor * 1e-3 * 1.01)))) == 1
+    (flag,) = find_flags(with_value(timed, "flops", int(factor * 1e-3 * 1.01)))
+    assert "FLOP/s, beyond the" in flag
 
 
 def test_a_machine_with_one_core_is_named_in_the_singular(fine: Report) -> None:

@@ -31,16 +31,16 @@ class LanguageModelComparison(Result):
             for note, titles in titles_by_note.items()
         )
         notes = wrap_lines(f"- {note}" for note in (*general_notes(self.reports), *of_reports))
-        return f"{draw_table(self.compare())}\n\n{notes}"
+        return f"{draw_table(self._compare())}\n\n{notes}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "language models", "reports": [report.to_dict() for report in self.reports]}
 
-    def compare(self) -> TextTable:
+    def _compare(self) -> TextTable:
         """Return one row for each report and batch size."""
         return _compare_in_table(self.reports)
 
-    def list_reports(self) -> tuple[LanguageModelReport, ...]:
+    def _list_reports(self) -> tuple[LanguageModelReport, ...]:
         return self.reports
 
 

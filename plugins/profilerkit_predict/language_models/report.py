@@ -24,7 +24,7 @@ class Result(ABC):
     """One report, or several side by side."""
 
     @abstractmethod
-    def list_reports(self) -> Sequence[ReportData]:
+    def _list_reports(self) -> Sequence[ReportData]:
         """Return the reports."""
 
     @abstractmethod
@@ -35,7 +35,7 @@ class Result(ABC):
     def to_text(self) -> str:
         """Return its tables and notes as text."""
 
-    def compare(self) -> TextTable | None:
+    def _compare(self) -> TextTable | None:
         """Return the table that compares several reports; None for one."""
         return None
 
@@ -43,7 +43,7 @@ class Result(ABC):
         """Return it as one page of HTML that needs nothing else, with its figures."""
         from .page import render_page
 
-        return render_page(self.list_reports(), self.compare())
+        return render_page(self._list_reports(), self._compare())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, text if in ``.txt``, otherwise JSON."""
@@ -61,7 +61,7 @@ class Result(ABC):
         """
         from .figures import draw_language_models
 
-        return draw_language_models(self.list_reports(), kind)
+        return draw_language_models(self._list_reports(), kind)
 
     def __str__(self) -> str:
         return printable(self.to_text())
@@ -86,7 +86,7 @@ class LanguageModelReport(ReportData, Result):
         cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
     """
 
-    def list_reports(self) -> tuple[ReportData]:
+    def _list_reports(self) -> tuple[ReportData]:
         return (self,)
 
     def to_dict(self) -> dict[str, Any]:
