@@ -1,4 +1,10 @@
-"""How the parts of a cache that a model returns grow, by its contents at several lengths."""
+"""How the parts of a cache that a model returns grow, by its contents at several lengths.
+
+The sizes of a tensor that grows, along the axis that grows, are its numbers of entries. The first of these rules that
+gives all of them is its rule: an entry for each token, or the last tokens of a window; an entry for each whole stride
+of tokens; an entry for each token that waits until its stride is whole. A tensor that does not grow is a full window,
+or a state of constant size.
+"""
 
 from __future__ import annotations
 
@@ -95,19 +101,18 @@ class _History(NamedTuple):
         return CacheLayer(self.path, 0, last.bytes, heads=_count_heads(last) if self.has_encoder else None)
 
     def _describe_growing(self, last: CacheTensor, axis: int) -> CacheLayer:
-        """Return the first rule that explains the sizes along an axis: an entry for each token, for several, or less.
+        """Return the part by the first rule that explains the sizes along an axis; see the top of this file.
 
         ``last`` is the tensor after the greatest length.
         """
         part = CacheLayer(self.path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
         entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
         by_token = replace(part, window=last.window)
-        others = {count - by_token.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
-        # An entry for each token, and always as many of no token. Fewer entries than tokens may be of several tokens
-        # each, which two lengths do not tell apart.
-        if len(others) == 1 and (min(others) >= 0 or len(self.contexts) > 2):
-            return replace(by_token, constant_bytes=part.bytes_per_entry * others.pop())
-        for waits in (False, True):  # an entry for each whole stride of tokens, or for each token that waits for one
+        of_no_token = {count - by_token.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
+        # Fewer entries than tokens may be of several tokens each, which two lengths do not tell apart.
+        if len(of_no_token) == 1 and (min(of_no_token) >= 0 or len(self.contexts) > 2):
+            return replace(by_token, constant_bytes=part.bytes_per_entry * of_no_token.pop())
+        for waits in (False, True):
             stride = _find_stride(self.contexts, entries, waits)
             if stride:
                 return replace(part, stride=stride, waits=waits)
