@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
 from profilerkit.count_text import format_count
 from profilerkit.errors import BudgetError
@@ -46,6 +45,12 @@ class RunCheck:
         """Return whether a limit is broken, or with ``strict`` not certainly kept."""
         return bool(self.counts.get(Verdict.FAILED) or (strict and self.counts.get(Verdict.UNCERTAIN)))
 
+    def list_failed(self) -> Iterator[str]:
+        """Yield a line for each limit that a case does not keep."""
+        for case, findings in self.findings.items():
+            details = [finding.detail for finding in findings if finding.verdict is Verdict.FAILED]
+            yield from (f"{case}: {detail}" for detail in dict.fromkeys(details))
+
 
 def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | None = None) -> RunCheck:
     """Check the rows of a run against a budget.
@@ -71,24 +76,6 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
     if unmatched:
         raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
     return RunCheck(chosen.run, findings)
-
-
-def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:
-    """Return a line for each limit of a plan's budgets that a row of a run does not keep, or that matches no layer."""
-    if not budgets:
-        return []
-    budget = Budget.of(budgets)
-    with open_store(store) as opened:
-        checked = _check_rows(opened, run, budget)
-    unmatched = [f"no model has a layer that this limit matches: {limit}" for limit in _list_unmatched(checked, budget)]
-    return [*_list_failed(checked), *unmatched]
-
-
-def _list_failed(checked: Mapping[CaseName, Sequence[Finding]]) -> Iterator[str]:
-    """Yield a line for each limit that a case does not keep."""
-    for case, findings in checked.items():
-        details = [finding.detail for finding in findings if finding.verdict is Verdict.FAILED]
-        yield from (f"{case}: {detail}" for detail in dict.fromkeys(details))
 
 
 def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budget) -> list[str]:

@@ -200,9 +200,16 @@ def _print_result(finished: AuditResult, form: str) -> None:
 
 def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
     """Exit with code 1 if a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
-    from ..run_budgets import find_exceeded
+    from profilerkit.errors import BudgetError
 
-    over = find_exceeded(finished.store, finished.run, audit.plan.budgets)
+    from ..run_budgets import check_run
+
+    over = []
+    if audit.plan.budgets:
+        try:
+            over = list(check_run(finished.store, finished.run).list_failed())
+        except BudgetError as error:  # no model has the layers of a limit
+            over = [str(error)]
     for line in over:
         say(f"Over budget: {line}")
     if over or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
