@@ -58,18 +58,12 @@ class Adapters:
             elements += of_all / layout.tensor if is_dense else layout.share_out_experts(of_all, matrix.experts)
         return [self.count * elements * self.element_bytes * share for share in layout.compute_stage_shares(layers)]
 
-    def count_read_bytes(self, sequences: int) -> int:
-        """Return the bytes that a step of so many sequences reads: an adapter once, however many use it.
+    def count_read_bytes(self, device_sequences: int, sequences: int, layout: Layout) -> float:
+        """Return the bytes that a device reads in a step: an adapter once, however many sequences use it.
 
-        Of the adapters beside experts it reads those of the experts that a token is sent to.
-        """
-        return min(self.count, sequences) * self.macs_of_a_token * self.element_bytes
-
-    def count_device_bytes(self, device_sequences: int, sequences: int, layout: Layout) -> float:
-        """Return the bytes that a device reads in a step, like `count_read_bytes` does of all devices.
-
-        Adapters beside experts are spread over all replicas, like the experts: ``sequences`` of all replicas use them.
-        Others are read for the sequences of the device's own replica.
+        Of the adapters beside experts it reads those of the experts that a token is sent to. They are spread over all
+        replicas, like the experts: ``sequences`` of all replicas use them. Others are read for the sequences of the
+        device's own replica.
         """
         read = 0.0
         for matrix in self.matrices:

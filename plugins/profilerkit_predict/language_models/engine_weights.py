@@ -37,10 +37,6 @@ class EngineWeights:
         """The bytes of all weights in their format."""
         return sum(count_stored_bytes(part, self.format) for part in self.facts.weights if not part.is_shared)
 
-    def count_read_bytes(self, tokens: int, is_first: bool) -> float:
-        """Return the bytes of weights that a step over so many tokens reads, of one replica; see `StepCost`."""
-        return sum(self._count_read_bytes(part, tokens, is_first) for part in self.facts.weights)
-
     def count_traffic(self, tokens: int, is_first: bool, layout: Layout) -> dict[str, float]:
         """Return the bytes that a device reads for so many tokens of its replica, by name, in all stages.
 

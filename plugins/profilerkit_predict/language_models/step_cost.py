@@ -152,13 +152,11 @@ class StepCost:
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
         read, written = count_cache_traffic(self.cache, pieces, replicas=self.layout.data)
-        weight_bytes = self.weight_bytes_read(count_tokens(pieces), is_first=has_first(pieces))
-        if self.adapters is not None:
-            weight_bytes += self.adapters.count_read_bytes(count_sequences(pieces))
+        weights = self._count_weight_traffic(pieces, count_sequences(pieces), ONE_DEVICE)
         return Step(
             execution="engine",
             macs=self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
-            weight_bytes=weight_bytes + self._count_encoder_bytes(pieces),
+            weight_bytes=round(sum(weights.values())),
             cache_read_bytes=round(read),
             cache_write_bytes=round(written),
             terms=tuple(self._list_terms(pieces)),
@@ -230,7 +228,7 @@ class StepCost:
         Matrices, heads, norms and buffers are read once; of tables a row for each token; of experts the fewest, or as
         many as are expected to be chosen.
         """
-        return round(self.engine_weights.count_read_bytes(tokens, is_first))
+        return round(sum(self.engine_weights.count_traffic(tokens, is_first, ONE_DEVICE).values()))
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts
@@ -274,7 +272,9 @@ class StepCost:
         ]
         peak = device.peak(self.peak_dtype) if device else None  # in FLOP/s, of which a MAC has two
         yield from _make_terms(Resource.COMPUTE, self._count_products(device_pieces), stages, peak and peak / 2)
-        moved = self._count_moved_bytes(device_pieces, count_sequences(pieces))
+        read, written = count_cache_traffic(self.cache, device_pieces, layout.tensor)
+        weights = self._count_weight_traffic(device_pieces, count_sequences(pieces), layout)
+        moved = {**weights, "cache, read": read, "cache, written": written}
         bandwidth = self._find_bandwidth(math.ceil(sum(moved.values()) / stages))
         yield from _make_terms(Resource.MEMORY, moved, stages, bandwidth)
         link = device.link if device else None  # of both directions together
@@ -291,24 +291,20 @@ class StepCost:
             "products of the encoder": self._count_encoder_macs(device_pieces) / tensor,
         }
 
-    def _count_moved_bytes(self, device_pieces: Sequence[Piece], sequences: int) -> dict[str, float]:
-        """Return the bytes that a device moves for the pieces of its replica, by name, in all stages.
+    def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int, layout: Layout) -> dict[str, float]:
+        """Return the bytes of weights that a device of a layout reads for the pieces of its replica, in all stages.
 
-        ``sequences`` are those of all replicas.
+        They are by name, with encoders and adapters. ``sequences`` are those of all replicas.
         """
-        layout = self.layout
-        read, written = count_cache_traffic(self.cache, device_pieces, layout.tensor)
         adapter_bytes = 0.0
         if self.adapters is not None:
-            device_sequences = count_sequences(device_pieces)
-            in_stage = min(sequences, device_sequences * layout.data)
-            adapter_bytes = self.adapters.count_device_bytes(device_sequences, in_stage, layout)
+            own_sequences = count_sequences(pieces)
+            in_stage = min(sequences, own_sequences * layout.data)
+            adapter_bytes = self.adapters.count_read_bytes(own_sequences, in_stage, layout)
         return {
-            **self.engine_weights.count_traffic(count_tokens(device_pieces), has_first(device_pieces), layout),
-            "encoder": self._count_encoder_bytes(device_pieces) / layout.tensor,
+            **self.engine_weights.count_traffic(count_tokens(pieces), has_first(pieces), layout),
+            "encoder": self._count_encoder_bytes(pieces) / layout.tensor,
             "adapters": adapter_bytes,
-            "cache, read": read,
-            "cache, written": written,
         }
 
     def _find_bandwidth(self, moved: int) -> float | None:
