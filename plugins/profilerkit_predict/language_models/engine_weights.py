@@ -45,12 +45,13 @@ class EngineWeights:
         read = dict.fromkeys(_NAMES.values(), 0.0)
         for part in self.facts.weights:
             replicas = 1 if part.routing is None else layout.data
-            read_bytes = self._count_read_bytes(part, tokens * replicas, is_first)
+            read_bytes = self.count_read_bytes(part, tokens * replicas, is_first)
             read[_NAMES[part.kind]] += read_bytes / replicas / layout.tensor
         read[_NAMES[WeightKind.MATRIX]] += self._count_repeated_bytes(layout.tensor)
         return read
 
-    def _count_read_bytes(self, part: WeightPart, tokens: int, is_first: bool) -> float:
+    def count_read_bytes(self, part: WeightPart, tokens: int, is_first: bool) -> float:
+        """Return the bytes of some of the weights that a step over so many tokens reads."""
         if part.read_in is ReadIn.NONE or (part.read_in is ReadIn.FIRST and not is_first):
             return 0.0
         return count_stored_bytes(part, self.format) * self._compute_read_share(part, tokens)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from profilerkit.trace.dtypes import element_bytes
 
-from ..checkpoints.formats import WeightFormat
 from ..prediction.calibration import Calibration
-from .formulas import count_expected_experts, count_macs, count_stored_bytes
+from .engine_weights import EngineWeights
+from .formulas import count_macs
 from .records import ModelFacts
 from .steps import Step
 from .work import AttentionShape, Law, ProductShape, StepShapes, TrafficShape
@@ -43,20 +43,22 @@ class Estimator:
     graph. No part is faster than its bytes at the best bandwidth or its products at the best rate that were measured.
     """
 
-    facts: ModelFacts
-    #: The format of the matrices; None for their stored format.
-    format: WeightFormat | None
-    #: The bytes of all weights in their format.
-    weight_bytes: int
+    #: The weights in the engine; tokens choose experts at random.
+    weights: EngineWeights
     calibration: Calibration
+
+    @property
+    def facts(self) -> ModelFacts:
+        """The model."""
+        return self.weights.facts
 
     def list_missing(self) -> Iterator[str]:
         """Yield in words which products of the model the calibration has not; nothing if it has all of them."""
         facts = self.facts
         others = [name for name in facts.storage_formats if name != facts.dtype]
-        if self.format is not None:
-            is_stored_so = self.weight_bytes == sum(part.bytes for part in facts.weights)
-            others = [] if is_stored_so else [self.format.name]
+        if self.weights.format is not None:
+            is_stored_so = self.weights.total_bytes == sum(part.bytes for part in facts.weights)
+            others = [] if is_stored_so else [self.weights.format.name]
         if others:
             yield f"no estimates for {', '.join(others)}: the calibration has products of the model's own dtype alone"
         if facts.work.latent is not None:
@@ -138,17 +140,12 @@ class Estimator:
 
     def _count_expert_bytes(self, tokens: int) -> float:
         """Return the bytes of experts that so many tokens are expected to use."""
-        total = 0.0
-        for part in self.facts.weights:
-            if part.routing is not None:
-                experts = part.routing.experts
-                used = count_expected_experts(experts, part.routing.experts_per_token, tokens)
-                total += count_stored_bytes(part, self.format) * used / experts
-        return total
+        routed = [part for part in self.facts.weights if part.routing is not None]
+        return sum(self.weights.count_read_bytes(part, tokens, is_first=False) for part in routed)
 
     def _estimate_bytes(self, count: float) -> float:
         """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
-        bandwidth = self.calibration.best_bandwidth(self.weight_bytes)
+        bandwidth = self.calibration.best_bandwidth(self.weights.total_bytes)
         return count / bandwidth if bandwidth else 0.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
@@ -155,7 +155,7 @@ class StepCost:
         weights = self._count_weight_traffic(pieces, count_sequences(pieces), ONE_DEVICE)
         return Step(
             execution="engine",
-            macs=self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
+            macs=sum(self._count_macs(pieces).values()),
             weight_bytes=round(sum(weights.values())),
             cache_read_bytes=round(read),
             cache_write_bytes=round(written),
@@ -191,7 +191,7 @@ class StepCost:
     def _estimator(self) -> Estimator | None:
         if self.calibration is None:
             return None
-        return Estimator(self.facts, self.weights, self.stored_weight_bytes, self.calibration)
+        return Estimator(replace(self.engine_weights, has_uniform_routing=True), self.calibration)
 
     @cached_property
     def reason_without_estimates(self) -> str:
@@ -240,17 +240,17 @@ class StepCost:
 
     # The parts of a step ----------------------------------------------------------------------------------------------
 
-    def _count_macs(self, pieces: Iterable[Piece]) -> int:
-        """Return the multiply-accumulates of the model, without adapters and encoders."""
-        work = self.facts.work
-        return sum(engine_macs(work, one.sequences, one.new_tokens, one.cached, one.logits) for one in pieces)
-
-    def _count_adapter_macs(self, pieces: Iterable[Piece]) -> int:
-        return 0 if self.adapters is None else self.adapters.macs_of_a_token * count_tokens(pieces)
-
-    def _count_encoder_macs(self, pieces: Iterable[Piece]) -> int:
-        of_a_prompt = sum(inputs.number * inputs.encoder.macs for inputs in self.inputs)
-        return of_a_prompt * count_sequences(piece for piece in pieces if piece.has_inputs)
+    def _count_macs(self, pieces: Sequence[Piece]) -> dict[str, int]:
+        """Return the multiply-accumulates of pieces, by name."""
+        work, adapters = self.facts.work, self.adapters
+        of_inputs = sum(inputs.number * inputs.encoder.macs for inputs in self.inputs)
+        return {
+            "products": sum(
+                engine_macs(work, piece.sequences, piece.new_tokens, piece.cached, piece.logits) for piece in pieces
+            ),
+            "products of adapters": 0 if adapters is None else adapters.macs_of_a_token * count_tokens(pieces),
+            "products of the encoder": of_inputs * count_sequences(piece for piece in pieces if piece.has_inputs),
+        }
 
     def _count_encoder_bytes(self, pieces: Iterable[Piece]) -> int:
         """Return the bytes of encoders, which are read once for all inputs."""
@@ -284,12 +284,9 @@ class StepCost:
     def _count_products(self, device_pieces: Sequence[Piece]) -> dict[str, float]:
         """Return the multiply-accumulates of a device for the pieces of its replica, by name, in all stages."""
         tensor = self.layout.tensor
-        repeated = self.engine_weights.count_repeated_elements(tensor) * count_tokens(device_pieces)
-        return {
-            "products": self._count_macs(device_pieces) / tensor + repeated,
-            "products of adapters": self._count_adapter_macs(device_pieces) / tensor,
-            "products of the encoder": self._count_encoder_macs(device_pieces) / tensor,
-        }
+        products = {name: macs / tensor for name, macs in self._count_macs(device_pieces).items()}
+        products["products"] += self.engine_weights.count_repeated_elements(tensor) * count_tokens(device_pieces)
+        return products
 
     def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int, layout: Layout) -> dict[str, float]:
         """Return the bytes of weights that a device of a layout reads for the pieces of its replica, in all stages.
