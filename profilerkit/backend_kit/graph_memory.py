@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any
 
 from .graph_work import Executed, GraphValue
 from .live_bytes import Step, live_bytes
+from .running_order import RunningOrder
 
-__all__ = ["Ran", "count_unsized", "find_viewed", "measure_live_bytes"]
-
-
-class Ran(Protocol):
-    """An operator that ran: the values that it reads, and the values that it makes."""
-
-    @property
-    def inputs(self) -> Sequence[GraphValue]: ...
-
-    @property
-    def outputs(self) -> Sequence[GraphValue]: ...
-
-
-Op = TypeVar("Op", bound=Ran)
+__all__ = ["count_unsized", "find_viewed", "measure_live_bytes"]
 
 
 def measure_live_bytes(
-    executed: Sequence[Op],
-    spans: Sequence[tuple[int, int]],
+    work: RunningOrder[Any, Any],
     inputs: Sequence[GraphValue],
     outputs: Sequence[GraphValue],
-    find_sources: Callable[[Op], Mapping[int, int]],
+    find_sources: Callable[[Any], Mapping[int, int]],
 ) -> tuple[int, ...]:
-    """Return the bytes alive after each operator: inputs and activations. Constants are weights, counted elsewhere.
+    """Return the bytes alive after each counted operator: inputs and activations. Constants are weights.
 
     Args:
-        executed: The operators in the order of running.
-        spans: The ranges of operators that run more than once, as `live_bytes` takes them.
+        work: The operators that run, with the values that they read and make.
         inputs: The values that the call gives.
         outputs: The values that the model returns.
         find_sources: Returns the values whose buffers the outputs of an operator share, by the outputs' numbers.
@@ -44,7 +30,7 @@ def measure_live_bytes(
     input_sizes = {value.number: value.bytes for value in inputs}
     activations = set(input_sizes)  # the numbers of the values whose bytes count
     steps = []
-    for op in executed:
+    for op in work.steps:
         reads = [value.number for value in op.inputs if value.number in activations]
         sources = find_sources(op)
         made: dict[int, int] = {}
@@ -59,7 +45,7 @@ def measure_live_bytes(
         steps.append(Step(tuple(reads), tuple(made.items()), shared))
         activations.update(made)
     kept = [value.number for value in outputs if value.number in activations]
-    return live_bytes(steps, input_sizes, kept, spans)
+    return work.select_counted(live_bytes(steps, input_sizes, kept, work.loops))
 
 
 def find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:

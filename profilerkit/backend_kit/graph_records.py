@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from operator import attrgetter
 from typing import Protocol
 
 from ..trace.dtypes import product_dtype
 from ..trace.records import OpRecord
-from .graph_memory import Ran
 from .graph_work import GraphValue
 from .running_order import Countable
 from .scoped_calls import Scope, read_info
@@ -16,13 +15,23 @@ from .scoped_calls import Scope, read_info
 __all__ = ["list_reads", "list_reads_by_number", "make_record"]
 
 
-class _Counted(Ran, Countable, Protocol):
+class _Ran(Protocol):
+    """An operator that ran: the values that it reads, and the values that it makes."""
+
+    @property
+    def inputs(self) -> Sequence[GraphValue]: ...
+
+    @property
+    def outputs(self) -> Sequence[GraphValue]: ...
+
+
+class _Counted(_Ran, Countable, Protocol):
     """An operator that ran, with its name and its work."""
 
     operator: str
 
 
-def list_reads(executed: Iterable[Ran], inputs: Iterable[GraphValue]) -> list[tuple[int, ...]]:
+def list_reads(executed: Iterable[_Ran], inputs: Iterable[GraphValue]) -> list[tuple[int, ...]]:
     """Return for each operator those whose results it reads, as `OpRecord.reads` has them."""
     steps = [(map(_read_number, op.inputs), map(_read_number, op.outputs)) for op in executed]
     return list_reads_by_number(steps, map(_read_number, inputs))

@@ -92,11 +92,10 @@ def trace_work(
         for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True)
     ]
     find_sources = partial(find_viewed, views=form.views)
-    timeline = partial(measure_live_bytes, inputs=inputs, outputs=outputs, find_sources=find_sources)
     memory = MemoryTimeline(
         weight_bytes=count_weight_bytes(layers),
         input_bytes=sum(value.bytes for value in inputs),
-        live_bytes=work.measure_live_bytes(timeline),
+        live_bytes=measure_live_bytes(work, inputs, outputs, find_sources),
         note="along the order of the graph; a runtime may order and reuse otherwise",
         unsized=count_unsized(executed, inputs),
     )

@@ -7,10 +7,10 @@ more to tell has a class of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from ..trace.bounds import PeakSpread
 
@@ -35,9 +35,6 @@ class Numbered(Protocol):
 
 Op = TypeVar("Op", bound=Countable)
 C = TypeVar("C")  # a choice, as the backend notes it
-
-#: Returns the bytes alive while each operator runs, given the operators and the ranges that run more than once.
-Timeline: TypeAlias = Callable[[Sequence[Any], Sequence[tuple[int, int]]], Sequence[int]]
 
 
 class Turns(NamedTuple):
@@ -113,10 +110,9 @@ class RunningOrder(Generic[Op, C]):
         self.add(body)
         self.loops.append((start, len(self.steps)))
 
-    def measure_live_bytes(self, timeline: Timeline) -> tuple[int, ...]:
-        """Return the bytes alive while each counted operator runs."""
-        alive = timeline(self.steps, self.loops)
-        return tuple(size for index, size in enumerate(alive) if index not in self.holds)
+    def select_counted(self, values: Iterable[int]) -> tuple[int, ...]:
+        """Return of values, one for each step, those of the counted operators."""
+        return tuple(value for index, value in enumerate(values) if index not in self.holds)
 
     @property
     def peak_spread(self) -> PeakSpread:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from profilerkit import ModelTrace
@@ -81,8 +80,7 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
         for op, op_reads in zip(work.operators, reads, strict=True)
     ]
     input_bytes = sum(value.bytes for value in inputs)
-    timeline = partial(measure_live_bytes, inputs=inputs, outputs=results, find_sources=lambda op: op.sources)
-    live_bytes = work.measure_live_bytes(timeline)
+    live_bytes = measure_live_bytes(work, inputs, results, lambda op: op.sources)
     lacking = [*walk.lacking, *([_HAS_ALL] if program.has_all else [])]
     trace = ModelTrace(
         layers,

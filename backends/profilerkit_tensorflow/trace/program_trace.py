@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
@@ -35,7 +34,7 @@ def trace_of_program(program: Program) -> ModelTrace:
     inputs = [argument.value.describe() for argument in arguments if not argument.is_captured]
     captures = [argument.value.describe() for argument in arguments if argument.is_captured]
     work, executed = walk.work, walk.work.operators
-    live_bytes = work.measure_live_bytes(partial(list_live_bytes, inputs=inputs, captures=captures, results=results))
+    live_bytes = work.select_counted(list_live_bytes(work.steps, work.loops, inputs, captures, results))
     shown = select_shown(executed, live_bytes, [tensor.number for tensor in inputs if tensor.bytes])
     layers = record_program_layers(program)
     held_bytes = layers.weight_bytes + sum(tensor.bytes for tensor in captures) + count_constant_bytes(executed)

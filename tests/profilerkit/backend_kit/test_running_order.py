@@ -53,9 +53,8 @@ def put_in_order(*parts: Part) -> RunningOrder[Ran, str]:
 
 def measure(*parts: Part, **inputs: int) -> tuple[int, ...]:
     sizes = {ord(name): size for name, size in inputs.items()}
-    return put_in_order(*parts).measure_live_bytes(
-        lambda run, loops: live_bytes([op.step for op in run], sizes, (), loops)
-    )
+    order = put_in_order(*parts)
+    return order.select_counted(live_bytes([op.step for op in order.steps], sizes, (), order.loops))
 
 
 def run(reads: str = "", /, **makes: int) -> Ran:
