@@ -17,8 +17,6 @@ __all__ = ["PATH", "make_marked_class", "use_marks"]
 PATH = "_profilerkit_path"
 
 _current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
-#: By the id of the user's class, and the path. JAX never lets go of a class that it has flattened either.
-_classes: dict[tuple[int, str | None], type] = {}
 
 
 @contextmanager
@@ -31,18 +29,13 @@ def use_marks(marks: Marks | None) -> Iterator[None]:
         _current.reset(token)
 
 
+@functools.cache  # JAX never lets go of a class that it has flattened either
 def make_marked_class(cls: type, path: str | None = None) -> type:
     """Return the subclass whose calls open the scope of a layer; all its instances have ``path``, if given.
 
     It is made once, and calls the current ``__call__`` of the layer's class.
     """
-    marked = _classes.get((id(cls), path))
-    if marked is None:
-        marked = _classes[id(cls), path] = _make_class(cls, path)
-    return marked
 
-
-def _make_class(cls: type, path: str | None) -> type:
     @functools.wraps(cls.__call__)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         marks = _current.get()

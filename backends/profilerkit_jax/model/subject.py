@@ -8,8 +8,8 @@ from typing import Any
 
 from profilerkit import WithoutValuesError
 
+from .outputs import check_outputs
 from .scope_names import Marks
-from .visible_outputs import make_visible
 
 __all__ = ["UNMET", "Leaf", "Pass", "Subject", "join"]
 
@@ -63,8 +63,8 @@ class Pass:
     prefix: str = ""
 
     def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the outputs of the model, or of the function instead, with all arrays where JAX sees them."""
-        return make_visible(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
+        """Return the outputs of the model, or of the function instead; raises `InputError` if they may hide arrays."""
+        return check_outputs(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
 
 
 @dataclass

@@ -9,7 +9,7 @@ import math
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import PurePath
 from types import FrameType
@@ -52,10 +52,13 @@ class Departures:
         """Notice values that leave, and operators in other threads."""
         if not shows_departures(tf.constant(0)):
             self.missing["work on values that leave TensorFlow and in threads, which this release does not show"] += 1
-        wrapped = [(RUNTIME, name, self._wrap_executing) for name in EXECUTORS]
-        wrapped += [(EAGER_TENSOR, GIVE_VALUES, self._wrap_leaving), (RUNTIME, _TO_DLPACK, self._wrap_leaving)]
+        wrappers = (
+            *((RUNTIME, name, self._wrap_executing) for name in EXECUTORS),
+            (EAGER_TENSOR, GIVE_VALUES, self._wrap_leaving),
+            (RUNTIME, _TO_DLPACK, self._wrap_leaving),
+        )
         with ExitStack() as patches:
-            for owner, name, wrap in wrapped:
+            for owner, name, wrap in wrappers:
                 if hasattr(owner, name):
                     patches.enter_context(replace_attribute(owner, name, wrap(getattr(owner, name))))
             yield
@@ -65,18 +68,21 @@ class Departures:
 
         It may also be a constant that is made in each call: then the lower bound is exact.
         """
-        if not self.missing and any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
+        if self.missing:  # the count is a lower bound already
+            return
+        if any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
             where = self._describe_place(_find_models_frame(sys._getframe(1)))
             self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{where}"] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
         """Note a result that no operator made, for example numpy."""
-        for leaf in tf.nest.flatten(outputs):
-            is_array = hasattr(leaf, "__array_interface__")
-            is_eager = tf.is_tensor(leaf) and hasattr(leaf, "numpy")
-            is_foreign = is_array or (is_eager and not is_of_operator(leaf))
-            if is_foreign and _is_work(np.asarray(leaf) if is_array else leaf) and not self.missing:
-                self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
+        if self.missing:
+            return
+        leaves = tf.nest.flatten(outputs)
+        arrays = [np.asarray(leaf) for leaf in leaves if hasattr(leaf, "__array_interface__")]
+        tensors = [leaf for leaf in leaves if tf.is_tensor(leaf) and hasattr(leaf, "numpy")]
+        if any(map(_is_work, [*arrays, *(tensor for tensor in tensors if not is_of_operator(tensor))])):
+            self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
 
     def _wrap_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function that makes numpy arrays of tensors: computations with these arrays are not counted."""
@@ -94,12 +100,9 @@ class Departures:
         """Wrap a function that runs operators: other threads' are not counted; variables are read before them."""
 
         def execute(*args: Any) -> Any:
-            if threading.get_ident() != self._thread:
-                # The operator's type is the second argument or, after the name of a device, the third.
-                kind = next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
-                if kind not in _FREE:
-                    where = self._describe_place(_find_models_frame(sys._getframe(1)))
-                    self.missing[f"{kind} in another thread{where}"] += 1
+            if threading.get_ident() != self._thread and (kind := _find_operator_type(args)) not in _FREE:
+                where = self._describe_place(_find_models_frame(sys._getframe(1)))
+                self.missing[f"{kind} in another thread{where}"] += 1
             return original(*map(_read_variables, args))
 
         return execute
@@ -108,6 +111,11 @@ class Departures:
         layer = self._layer()
         path = f" in the layer {layer!r}" if layer else ""
         return path if frame is None else f"{path} ({PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno})"
+
+
+def _find_operator_type(args: Sequence[Any]) -> str:
+    """Return the type of the operator that a function of TensorFlow's gets: after a context, and perhaps a device."""
+    return next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
 
 
 def _find_models_frame(frame: FrameType | None) -> FrameType | None:

@@ -160,19 +160,18 @@ def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
 
     - A variable that never changes keeps its value.
     - If the number of turns is certain, a counter has its last number: 10 after 10 turns from 0 by 1.
-    - If the number of turns is uncertain, a number that each turn makes is known only if the loop began with the same
-      number: there may be no turn at all.
+    - If it is uncertain, a number that each turn makes is known only if the loop began with the same number: there may
+      be no turn at all.
     - Any other value is the result of the last turn.
     """
-    before, step = loop.begins[index], loop.steps[index]
+    before, step, turns = loop.begins[index], loop.steps[index], loop.find_certain_turns(index)
     if step == 0:
         return before
-    turns = loop.find_certain_turns(index)
     start = walk.folding.constant(before)
-    if turns is None and walk.folding.constant(result) is not None:
-        number = walk.folding.find_common_constant([before, result])
-    elif turns is not None and step is not None and start is not None and start.size == 1:
+    if turns is not None and step is not None and start is not None and start.size == 1:
         number = advance_counter(start, step, turns)
+    elif turns is None and walk.folding.constant(result) is not None:
+        number = walk.folding.find_common_constant([before, result])
     else:
         return result
     after = walk.hand_on(result, result, loop.owner)

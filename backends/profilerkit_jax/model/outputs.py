@@ -1,0 +1,42 @@
+"""The outputs of a model: JAX has to see all arrays among them.
+
+JAX finds arrays in tuples, lists, dictionaries and registered classes. Work on arrays of other objects would be taken
+for work that no output needs, and would not be counted.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from profilerkit import InputError
+from profilerkit.unfinished import is_unfinished, require_finished
+
+from .arrays import is_array
+
+__all__ = ["check_outputs"]
+
+#: Values of these types hold no arrays that belong to an output.
+_PLAIN = (str, bytes, int, float, complex, type, type(None), ModuleType, Enum, np.dtype)
+
+
+def check_outputs(outputs: Any) -> Any:
+    """Return the outputs of a model.
+
+    Raises `InputError` for an object that may hide arrays, and for a generator and the like: it has done no work yet.
+    """
+    return jax.tree.map(_require_visible, outputs, is_leaf=is_unfinished)  # JAX itself warns of such leaves
+
+
+def _require_visible(leaf: Any) -> Any:
+    if is_array(leaf) or isinstance(leaf, _PLAIN):
+        return leaf
+    require_finished(leaf)
+    raise InputError(
+        f"the model returned an object ({type(leaf).__name__}) in which JAX sees no arrays; register its class "
+        "(jax.tree_util.register_dataclass), or let the model return the arrays"
+    )
