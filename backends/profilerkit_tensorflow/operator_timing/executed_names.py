@@ -45,8 +45,8 @@ def split_path(executed_name: str) -> tuple[str, ...]:
 
     Each is the name in its own function graph; the name of a loop or a condition ends with the branch: ``while/body``,
     ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``. The optimizer's changes are undone. Names
-    alone do not show the other operators of a fused kernel (see `find_fused`), or that a scope called
-    ``PartitionedCall`` was named by the user (`node_owners` asks the graph).
+    alone do not show the other operators of a fused kernel (see `find_fused`). A scope that the user has called
+    ``PartitionedCall`` is taken for a call.
 
     >>> split_path("encoder/PartitionedCall/while/body/_4/while/mul")
     ('encoder/PartitionedCall', 'while/body', 'while/mul')

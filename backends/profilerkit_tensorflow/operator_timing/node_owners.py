@@ -56,7 +56,7 @@ class NodeOwners:
     def locate(self, times: PassTimes) -> dict[str, NodePlace]:
         """Return the place of each node of a pass, by the name under which it ran."""
         # The first level of each path is the call of it all.
-        paths = {executed: self._join_scopes(split_path(executed)[1:]) for executed in times.nodes}
+        paths = {executed: split_path(executed)[1:] for executed in times.nodes}
         ran: dict[tuple[str, ...], set[str]] = {}
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
@@ -64,22 +64,6 @@ class NodeOwners:
             executed: self._locate(path, times.nodes[executed].op_type, ran[path[:-1]])
             for executed, path in paths.items()
         }
-
-    def _join_scopes(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a path in which a scope with the name of a call is part of the name that follows.
-
-        Frozen graphs have such scopes (``StatefulPartitionedCall/dense/MatMul``), and layers may be named so.
-        """
-        callers: list[str] = []
-        scope = ""
-        for part in path[:-1]:
-            name, body = scope + part, self._find_body(tuple(callers))
-            if find_call(body, name) is None and any(inner.startswith(f"{name}/") for inner in body.operators):
-                scope = f"{name}/"
-            else:
-                callers.append(name)
-                scope = ""
-        return (*callers, *(scope + last for last in path[-1:]))
 
     def _locate(self, path: tuple[str, ...], executed_type: str, ran: set[str]) -> NodePlace:
         """Return the place of a node, by its path, its type, and the names of all nodes that ran in its body."""

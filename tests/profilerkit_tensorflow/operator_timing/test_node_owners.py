@@ -123,13 +123,6 @@ def test_a_loops_body_runs_once_a_round() -> None:
     assert called == {"looped": 3, "branch": 1, "called": 1}
 
 
-def test_a_layer_may_have_the_name_of_a_call() -> None:
-    names = ["PartitionedCall", "StatefulPartitionedCall_1", "other"]
-    model = keras.Sequential([keras.Input((4,)), *(L.Dense(4, name=name) for name in names)])
-    assert find_layers(model, tf.ones([2, 4]), "MatMul", backward=False) == set(names)
-    assert find_layers(model, tf.ones([2, 4]), "MatMul") == set(names)
-
-
 def test_the_layers_in_one_kernel_are_named() -> None:
     layers = [L.Conv2D(4, 3, name="conv"), L.ReLU(name="relu")]
     model = keras.Sequential([keras.Input((12, 12, 3)), *layers])
