@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,9 +30,14 @@ _CPU_DEVICES_FLAG = "--xla_force_host_platform_device_count"
 _GPUS = ("cuda", "gpu", "rocm")
 
 
+def _name_platform(platform: str) -> str:
+    """Return the name of a platform, which JAX calls by its vendor's."""
+    return "gpu" if platform in _GPUS else platform
+
+
 def _make_name(platform: str, number: int) -> str:
-    """Return the short name of a device; ``platform`` is as JAX calls it."""
-    platform = "gpu" if platform in _GPUS else platform
+    """Return the short name of a device of a platform."""
+    platform = _name_platform(platform)
     return platform if platform == "cpu" and number == 0 else f"{platform}:{number}"
 
 
@@ -66,9 +72,7 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     device = DEVICE("device", device)
     if device is None:
         return _name_device_of_weights(subject)
-    here = devices_here()
-    match = _NAME.fullmatch(str(device.value if isinstance(device, Device) else device))
-    name = "" if match is None else _make_name(match[1].lower(), int(match[2] or 0))
+    here, name = devices_here(), _read_name(device.value if isinstance(device, Device) else str(device))
     if name not in here:
         raise DeviceNotAvailableError(
             f"device {device!r} is not there; the devices of JAX in this process are: {', '.join(here)}"
@@ -76,12 +80,19 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     return name
 
 
+def _read_name(text: str) -> str:
+    """Return the short name of the device that a user calls "CUDA:1", for example; empty for no name of a device."""
+    match = _NAME.fullmatch(text)
+    return "" if match is None else _make_name(match[1].lower(), int(match[2] or 0))
+
+
 def _name_device_of_weights(subject: Subject | None) -> str:
     """Return the short name of the device that weights are bound to, the number of several, or JAX's default."""
-    bound = [] if subject is None else list(find_bound_devices(subject.values))
-    device = bound[0] if bound else _find_default_device()
+    bound = set[Any]() if subject is None else find_bound_devices(subject.values)
     if len(bound) > 1:
-        return f"{len(bound)} x {_make_name(device.platform, 0).partition(':')[0]}"
+        platforms = Counter(_name_platform(device.platform) for device in bound)
+        return ", ".join(f"{number} x {platform}" for platform, number in sorted(platforms.items()))
+    device = bound.pop() if bound else _find_default_device()
     in_another_process = _make_name(device.platform, device.id)
     return next((name for name, here in devices_here().items() if here == device), in_another_process)
 
@@ -93,8 +104,9 @@ def find_bound_devices(arrays: Iterable[Any]) -> set[Any]:
 
 def _find_default_device() -> Any:
     """Return the device where JAX runs what is bound to none."""
-    chosen = getattr(jax.config, "jax_default_device", None)  # a device, the name of a platform, or None
-    return jax.local_devices(backend=chosen)[0] if chosen is None or isinstance(chosen, str) else chosen
+    chosen = getattr(jax.config, "jax_default_device", None)
+    is_device = chosen is not None and not isinstance(chosen, str)  # a text is the name of a platform
+    return chosen if is_device else jax.local_devices(backend=chosen)[0]
 
 
 def device_info(name: str) -> DeviceInfo:
