@@ -21,6 +21,11 @@ if _context is None:
     lacking.append(f"TensorFlow {tf.__version__} hides its random seed: a profile may change what is drawn afterwards")
 # The C code of a tape asks tensors for their dtype, and crashes if an interrupt is raised there.
 keep_interrupts_from(getattr(tf.Tensor.dtype, "fget", None))
+#: Whether gradients are recorded in this thread, or recording was stopped. Without these that is not refused.
+_recording_is_off: Any = find("tensorflow.python.pywrap_tfe.TFE_Py_TapeSetIsEmpty")
+_recording_is_stopped: Any = find("tensorflow.python.pywrap_tfe.TFE_Py_TapeSetIsStopped")
+if None in (_recording_is_off, _recording_is_stopped):
+    lacking.append(f"TensorFlow {tf.__version__} does not tell whether a gradient tape records what is profiled")
 #: Only these read or change some settings. Without them a model's change of a setting stays, and no report names it.
 is_deterministic: Callable[[], bool] = find_first(
     "tensorflow.python.framework.config.is_op_determinism_enabled", instead=lambda: False
@@ -100,3 +105,13 @@ def list_module_state() -> Iterator[ModuleState]:
         for attribute in attributes if module else ():
             if hasattr(module, attribute):
                 yield ModuleState(module, attribute, getattr(module, attribute))
+
+
+def is_recorded() -> bool:
+    """Return whether a tape records the operators of this thread; False if this release does not tell."""
+    return _recording_is_off is not None and not _recording_is_off()
+
+
+def is_recording_stopped() -> bool:
+    """Return whether nothing can be recorded in this thread; False if this release does not tell."""
+    return _recording_is_stopped is not None and bool(_recording_is_stopped())

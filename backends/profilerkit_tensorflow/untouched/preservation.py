@@ -18,8 +18,7 @@ from profilerkit.backend_kit.keras_layers import read_keras_attribute
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import call_each, for_each, restored
 
-from ..compat.process_state import list_module_state
-from ..compat.tapes import is_recorded, is_recording_stopped
+from ..compat.process_state import is_recorded, is_recording_stopped, list_module_state
 from .held_state import HeldState
 from .process_state import record_process
 
