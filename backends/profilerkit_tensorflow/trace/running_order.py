@@ -6,7 +6,10 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["find_needed_variables", "list_running_operators"]
+from .graph_access import body_named, read_attribute
+from .ownership import CALLS
+
+__all__ = ["find_needed_variables", "list_read_inputs", "list_running_operators"]
 
 
 def list_running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Iterator[Any]:
@@ -59,6 +62,20 @@ def _find_reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
     return {number for number, tensor in enumerate(graph.inputs) if position[tensor.op.name] in sources}
 
 
+def list_read_inputs(graph: Any, operator: Any) -> list[Any]:
+    """Return the inputs that an operator of a graph reads: a function that it calls may leave some of them out.
+
+    TensorFlow puts the operators of such a function in place of the call. A function that XLA compiles is one kernel,
+    which takes all of its inputs.
+    """
+    inputs = list(operator.inputs)
+    if operator.type not in CALLS or read_attribute(operator, "_XlaMustCompile"):
+        return inputs
+    body = body_named(graph, operator.get_attr("f").name)
+    read = _find_reached_inputs(body, body.outputs)
+    return [tensor for index, tensor in enumerate(inputs) if index in read]
+
+
 def _find_sources(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
     """Return the operators that are reached back from outputs and side effects, each with its direct predecessors.
 
@@ -71,7 +88,7 @@ def _find_sources(graph: Any, outputs: Sequence[Any], position: dict[str, int]) 
     pending += [(operator, None) for operator in graph.control_outputs]
     while pending:
         operator, output = pending.pop()
-        visit, inputs, controls = operator.name, list(operator.inputs), list(operator.control_inputs)
+        visit, inputs, controls = operator.name, list_read_inputs(graph, operator), list(operator.control_inputs)
         if operator.type == "IdentityN":
             # Each output is one of the inputs, as with the results of a custom gradient: it is visited once for each.
             visit = operator.name if output is None else output.name

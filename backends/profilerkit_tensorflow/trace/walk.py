@@ -20,7 +20,7 @@ from .known_shapes import Specialized
 from .list_shapes import note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
-from .running_order import list_running_operators
+from .running_order import list_read_inputs, list_running_operators
 from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
 from .values import LOOKUPS, Executed, Scope, Value, Work
 
@@ -85,7 +85,8 @@ class Walk:
         running = list(list_running_operators(scope.graph, outputs))
         # Set before any operator is walked: an operator with a body asks which of its outputs are used.
         scope.used = {tensor.name for tensor in outputs}
-        scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
+        read = (list_read_inputs(scope.graph, operator) for operator in running)
+        scope.used.update(tensor.name for tensors in read for tensor in tensors)
         for operator in running:
             walk_over = self._handlers.get(operator.type, Walk._walk_operator)
             walk_over(self, operator, scope)

@@ -24,6 +24,23 @@ def test_what_no_output_needs_does_not_run() -> None:
     assert macs(function) == ONE
 
 
+def test_what_a_called_function_does_not_read_does_not_run() -> None:
+    """One product in the function; those that its second argument is made of, here or in another function, run not."""
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def ignoring(x: Any, y: Any) -> Any:
+        return x @ W
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def making_two(x: Any) -> Any:
+        return tf.exp(x), x @ W @ W
+
+    def function(x: Any) -> Any:
+        return ignoring(x, x @ W), ignoring(*making_two(x)), ignoring(x, ignoring(x, x @ W))
+
+    assert macs(function) == 3 * ONE
+
+
 def test_what_has_a_side_effect_runs() -> None:
     variable = tf.Variable(ones(2, 3))
 
