@@ -177,6 +177,7 @@ REMEMBERED = {
     "profilerkit_torch/trace/control_flow.py": {"_count_steps_for_shapes"},  # takes nothing
     "profilerkit_pages/html.py": {"assets"},  # the same
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
+    "profilerkit_jax/model/marked_classes.py": {"make_marked_class"},  # classes of layers, which JAX itself keeps
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
     "profilerkit_onnx/trace/definitions.py": {
         "_read_definition"
