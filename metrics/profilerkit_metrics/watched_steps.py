@@ -26,8 +26,7 @@ class StepTime(Seconds):
     """Seconds of one measured step of a training loop, from its start to its end.
 
     >>> from profilerkit.times.steps import StepRecord
-    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
-    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["step_time"].value.median
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), {0: StepRecord(0.5)}, loop_steps=1))["step_time"].value.median
     0.5
     """
 
@@ -41,8 +40,8 @@ class ForwardTime(Seconds):
     """Seconds of a step that the calls of the model took.
 
     >>> from profilerkit.times.steps import StepRecord
-    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
-    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["forward_time"].median
+    >>> steps = WatchedSteps((0,), {0: StepRecord(0.5, forward=0.25)}, loop_steps=1)
+    >>> ComputeWatchedSteps()(steps)["forward_time"].median
     0.25
     """
 
@@ -56,8 +55,8 @@ class BackwardTime(Seconds):
     """Seconds of a step that the gradients of the model's layers took.
 
     >>> from profilerkit.times.steps import StepRecord
-    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
-    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["backward_time"].median
+    >>> steps = WatchedSteps((0,), {0: StepRecord(0.5, backward=0.125)}, loop_steps=1)
+    >>> ComputeWatchedSteps()(steps)["backward_time"].median
     0.125
     """
 
@@ -71,8 +70,8 @@ class OptimizerTime(Seconds):
     """Seconds of a step that the optimizer took for its updates.
 
     >>> from profilerkit.times.steps import StepRecord
-    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
-    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["optimizer_time"].median
+    >>> steps = WatchedSteps((0,), {0: StepRecord(0.5, optimizer=0.0625)}, loop_steps=1)
+    >>> ComputeWatchedSteps()(steps)["optimizer_time"].median
     0.0625
     """
 
@@ -86,9 +85,9 @@ class OtherTime(Seconds):
     """The other seconds of a step: loading data, the loss and its gradient, the loop's own code, measuring.
 
     >>> from profilerkit.times.steps import StepRecord
-    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
-    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["other_time"].median
-    0.0625
+    >>> steps = WatchedSteps((0,), {0: StepRecord(0.5, forward=0.25, backward=0.125)}, loop_steps=1)
+    >>> ComputeWatchedSteps()(steps)["other_time"].value.median
+    0.125
     """
 
     NAME: str = "other_time"
@@ -101,8 +100,8 @@ class StepMemory(Metric):
     """The most bytes that were allocated on the device at the end of a part of a step; by part in its mapping.
 
     >>> from profilerkit.times.steps import StepRecord
-    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
-    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["step_memory"]
+    >>> steps = WatchedSteps((0,), {0: StepRecord(0.5, memory={"step_end": 8})}, loop_steps=1)
+    >>> ComputeWatchedSteps()(steps)["step_memory"]
     {'step_end': 8}
     """
 

@@ -6,7 +6,6 @@ The notes about times are in ``time_notes.py``, the note about the first row of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from ..piping.outcome import Completeness
 from ..results.comparison import Comparison
@@ -96,29 +95,21 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterator[str]:
         yield "noisy times: measure longer, such as max_seconds=30, while nothing else runs"
 
 
-class _Lack(NamedTuple):
-    """The defect of a value, "lower bound" or "failed", and the reason."""
-
-    state: str
-    reason: str
-
-
 def explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
     """Yield why values are partial or missing, once for all metrics that lack the same."""
-    names_by_lack: dict[_Lack, list[str]] = {}
+    names_by_lack: dict[tuple[str, str], list[str]] = {}  # by the defect of a value, "lower bound", and its reason
     for record in records:
         if record.completeness is Completeness.COMPLETE:
             continue
+        defect, reason = record.completeness.value, "; ".join(record.missing)
         if record.completeness is Completeness.PARTIAL:
             has_no_end = record.sign is Sign.BETWEEN and (record.ends or Bounds()) == Bounds()
-            kind = f"{KINDS[record.sign]}{' without ends' if has_no_end else ''}"
-            lack = _Lack(kind, ", ".join(record.missing))
-        else:
-            lack = _Lack(record.completeness.value, "; ".join(record.missing))
-        names_by_lack.setdefault(lack, []).append(record.friendly_name)
-    for lack, names in names_by_lack.items():
-        of_one, of_several = _SENTENCES.get(lack.state, (lack.state, lack.state))
-        yield f"{', '.join(names)} {of_one if len(names) == 1 else of_several}: {lack.reason}"
+            defect = f"{KINDS[record.sign]}{' without ends' if has_no_end else ''}"
+            reason = ", ".join(record.missing)
+        names_by_lack.setdefault((defect, reason), []).append(record.friendly_name)
+    for (defect, reason), names in names_by_lack.items():
+        of_one, of_several = _SENTENCES.get(defect, (defect, defect))
+        yield f"{', '.join(names)} {of_one if len(names) == 1 else of_several}: {reason}"
 
 
 def describe_batch(report: Report, named: bool = False) -> Iterable[str]:

@@ -27,17 +27,16 @@ def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
 
 def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
     titles = ("Batch size", "Execution time", "Interval", "Throughput", "Memory")
-    rows = []
-    for size, time, throughput, memory, is_knee in map(itemgetter(*COLUMNS), sweep):
-        rows.append(
-            (
-                f"knee {size}" if is_knee else str(size),
-                _write_seconds(time.median),
-                _write_interval(time),
-                f"{format_number(throughput)} samples/s",
-                "-" if memory is None else format_bytes(memory),
-            )
+    rows = (
+        (
+            f"knee {size}" if is_knee else str(size),
+            _write_seconds(time.median),
+            _write_interval(time),
+            f"{format_number(throughput)} samples/s",
+            "-" if memory is None else format_bytes(memory),
         )
+        for size, time, throughput, memory, is_knee in map(itemgetter(*COLUMNS), sweep)
+    )
     return Grid(title, titles, tuple(rows), frozenset(range(len(titles))))
 
 

@@ -71,19 +71,12 @@ def _draw_lines(rows: Sequence[Row], configuration: bool) -> Iterator[str]:
         yield "no layers: the model was not traced"
         return
     lines = list(_draw_branches(rows[0], group_children(rows), configuration))
-    width = min(max(len(line.label) for line in lines), _WIDEST)
-    for line in lines:
-        yield f"{line.label:<{width}}  {_write_values(line.row)}".rstrip()
+    width = min(max(len(label) for label, _ in lines), _WIDEST)
+    for label, row in lines:
+        yield f"{label:<{width}}  {_write_values(row)}".rstrip()
     if _is_uncounted(rows[0]):
         unknown = "which layers it called" if rows[0]["calls"] is None else "which layers it would have called further"
         yield f"the model did not run to its end: {unknown}, and what they cost, is not known"
-
-
-class _Line(NamedTuple):
-    """The line of a layer: the text before its values, and the layer."""
-
-    label: str
-    row: Row
 
 
 class _Branch(NamedTuple):
@@ -100,12 +93,12 @@ class _Branch(NamedTuple):
     lead_below: str = ""
 
 
-def _draw_branches(root: Row, inside: Mapping[str, Sequence[Row]], configuration: bool) -> Iterator[_Line]:
-    """Yield the line of each layer; without recursion, for models of any depth."""
+def _draw_branches(root: Row, inside: Mapping[str, Sequence[Row]], configuration: bool) -> Iterator[tuple[str, Row]]:
+    """Yield each layer behind the text before its values; without recursion, for models of any depth."""
     pending = [_Branch(root)]
     while pending:
         branch = pending.pop()
-        yield _Line(f"{branch.lead}{_write_label(branch.row, configuration)}", branch.row)
+        yield f"{branch.lead}{_write_label(branch.row, configuration)}", branch.row
         stem, children = branch.lead_below, inside.get(branch.row["path"], ())
         branches = [_Branch(child, f"{stem}├── ", f"{stem}│   ") for child in children[:-1]]
         branches += [_Branch(child, f"{stem}└── ", f"{stem}    ") for child in children[-1:]]
