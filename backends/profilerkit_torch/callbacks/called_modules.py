@@ -22,8 +22,7 @@ class CalledModules:
         self._root = root
         #: The modules that were called from outside, in the order of their first calls; a dict keeps this order.
         self._called: dict[nn.Module, None] = {}
-        #: The modules that are running, the outermost first.
-        self._running: list[nn.Module] = []
+        self._running: list[nn.Module] = []  #: the modules that are running, the outermost first
         self._hooks = ExitStack()
 
     def __enter__(self) -> CalledModules:

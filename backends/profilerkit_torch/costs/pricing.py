@@ -120,21 +120,15 @@ def are_as_shipped() -> bool:
 class Kind(Enum):
     """The way to find the cost of an operator."""
 
-    #: By a formula of shapes, from this package or registered by the user.
-    FORMULA = "formula"
+    FORMULA = "formula"  #: by a formula of shapes, from this package or registered by the user
     #: Not work, and not recorded: the operator returns a view of its argument, or no tensor at all (a size, a device).
     #: An operator that had to copy is noticed by the memory that it takes, and recorded.
     VIEW = "view"
-    #: Recorded as work without FLOPs: the operator makes or copies a tensor, which moves bytes.
-    FREE = "free"
-    #: One operation for each element of the output.
-    POINTWISE = "pointwise"
-    #: One operation for each element of the input.
-    REDUCTION = "reduction"
-    #: Made of other operators, which are recorded instead.
-    COMPOSITE = "composite"
-    #: Reported as not counted.
-    UNKNOWN = "unknown"
+    FREE = "free"  #: recorded as work without FLOPs: the operator makes or copies a tensor, which moves bytes
+    POINTWISE = "pointwise"  #: one operation for each element of the output
+    REDUCTION = "reduction"  #: one operation for each element of the input
+    COMPOSITE = "composite"  #: made of other operators, which are recorded instead
+    UNKNOWN = "unknown"  #: reported as not counted
 
 
 #: By its schema ``coalesce`` returns a view; it does so only if there is nothing to add up.

@@ -91,8 +91,7 @@ class _Sums:
         self._times = KernelTimes()
         #: The seconds at which kernels begin and end, by the index of the pass.
         self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        #: The seconds of kernels outside of the passes.
-        self._outside: list[float] = []
+        self._outside: list[float] = []  #: the seconds of kernels outside of the passes
 
     def add_operators(self, frames: Sequence[Frame]) -> None:
         """Add the operators on the host, each without the operators that it called."""

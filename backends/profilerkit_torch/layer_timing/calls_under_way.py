@@ -111,8 +111,7 @@ class Frames:
     def __init__(self) -> None:
         #: The nodes of the outermost call that runs, or ran last; None before the first call.
         self.span: Span | None = None
-        #: The outermost first.
-        self._frames: list[Frame] = []
+        self._frames: list[Frame] = []  #: the outermost first
 
     def __bool__(self) -> bool:
         return bool(self._frames)

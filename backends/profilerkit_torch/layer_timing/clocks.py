@@ -23,8 +23,7 @@ class HostClock:
     """The time of the host: a moment is a number of seconds."""
 
     read: Callable[[], float] = time.perf_counter
-    #: The note in reports on times by this clock; empty for none.
-    note: str = ""
+    note: str = ""  #: the note in reports on times by this clock; empty for none
 
     def seconds(self, moments: Sequence[float]) -> Sequence[float]:
         """Return the moments unchanged."""

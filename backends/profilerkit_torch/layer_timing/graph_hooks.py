@@ -47,8 +47,7 @@ class GraphHooks:
         self._is_followed = is_followed
         #: For the ``id`` of each parameter the paths of the layer that owns it.
         self._owners: Mapping[int, tuple[str, ...]] = {}
-        #: The backward passes under way.
-        self.under_way: set[int] = set()
+        self.under_way: set[int] = set()  #: the backward passes under way
         self._handles: list[Any] = []
         #: By the ``id`` of a parameter, the handle on the node that adds to its gradient.
         self._accumulations: dict[int, Any] = {}

@@ -47,12 +47,10 @@ class OptimizerSteps:
         self.updates: list[Stretch] = []
         #: The forward and backward passes that these steps have computed, by a closure.
         self.closures: list[Stretch] = []
-        #: The optimizer that stepped last.
-        self.last: Any = None
+        self.last: Any = None  #: the optimizer that stepped last
         self._followed = None if optimizer is None else _list_with_wrapped(optimizer)
         self._read, self._note_memory = read, note_memory
-        #: The outermost step that runs.
-        self._step: _Step | None = None
+        self._step: _Step | None = None  #: the outermost step that runs
 
     @contextmanager
     def follow(self) -> Iterator[None]:

@@ -58,14 +58,11 @@ class TorchStepRecorder(StepRecorder):
                 f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
             )
         self._model, self._optimizer = model, optimizer
-        #: The optimizer that stepped last.
-        self._stepped: Any = None
+        self._stepped: Any = None  #: the optimizer that stepped last
         self._given_clock = clock
-        #: The step that runs; None between steps.
-        self._step: _Step | None = None
+        self._step: _Step | None = None  #: the step that runs; None between steps
         self._inputs: ModelInputs | None = None
-        #: Whether a step called the model more often than times are kept.
-        self._has_lost_calls = False
+        self._has_lost_calls = False  #: whether a step called the model more often than times are kept
 
     @cached_property
     def _timer(self) -> TorchLayerTimer:

@@ -148,8 +148,7 @@ class TimedRuns:
 
     def __init__(self, keep: int, overhead: Overhead) -> None:
         self.kept: deque[TimedRun] = deque(maxlen=keep)
-        #: How many passes have begun, those included that are not kept.
-        self.begun = 0
+        self.begun = 0  #: how many passes have begun, those included that are not kept
         self._overhead = overhead
 
     def begin_call(self, path: str, outer: Call | None, first_node: int) -> Call:

@@ -124,10 +124,8 @@ class Exchanges:
     def __init__(self) -> None:
         #: How often each collective that is not known was called, by its name.
         self.unknown: Counter[str] = Counter()
-        #: The collectives, by the places of their operators.
-        self.by_operator: dict[int, Exchange] = {}
-        #: The collectives after the update of the weights.
-        self._updates: list[Exchange] = []
+        self.by_operator: dict[int, Exchange] = {}  #: the collectives, by the places of their operators
+        self._updates: list[Exchange] = []  #: the collectives after the update of the weights
         #: The phase that a tensor is exchanged for, by the address of its storage.
         self._phases: dict[int, str] = {}
 

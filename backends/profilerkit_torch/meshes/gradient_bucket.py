@@ -59,11 +59,9 @@ class GradientBucket(ABC):
         self.group: Any = group
         self.recorder: RankRecorder = recorder
         self._parameters = parameters
-        #: The parameters whose gradients wait.
-        self.waiting: list[torch.Tensor] = []
+        self.waiting: list[torch.Tensor] = []  #: the parameters whose gradients wait
         self._elements = 0
-        #: A gradient for which the bucket is too small.
-        self._large: torch.Tensor | None = None
+        self._large: torch.Tensor | None = None  #: a gradient for which the bucket is too small
         self._flat = self._make_flat() if self.STAYS else None
         self._has_begun = False
 

@@ -23,8 +23,7 @@ class RankMemory:
     """The bytes alive in a step by purpose, without the weights, and their peak."""
 
     def __init__(self, live: LiveBytes) -> None:
-        #: The bytes alive at the peak.
-        self.peak: Counter[Purpose] = Counter()
+        self.peak: Counter[Purpose] = Counter()  #: the bytes alive at the peak
         self.input_bytes = 0
         self._live = live
         self._peak_bytes = 0

@@ -49,8 +49,7 @@ class RankRecorder(OperatorRecord):
         super().__init__(layers)
         self.memory: RankMemory = RankMemory(self.live)
         self.exchanges: Exchanges = Exchanges()
-        #: The ``id`` of each parameter that got a gradient.
-        self.trained: set[int] = set()
+        self.trained: set[int] = set()  #: the ``id`` of each parameter that got a gradient
         self._work = _Work("activations")
 
     # Notes for the operators that follow ------------------------------------------------------------------------------

@@ -74,10 +74,8 @@ class Gathers:
 
     def begin_pass(self) -> None:
         """Begin at the first layer, with weights that are not whole."""
-        #: How many layers have begun, forward and backward.
-        self._step = 0
-        #: The elements of weights that are whole or under way, without small weights.
-        self._live = 0
+        self._step = 0  #: how many layers have begun, forward and backward
+        self._live = 0  #: the elements of weights that are whole or under way, without small weights
         self._queue = _Queue(self._plan)
 
     @torch.no_grad()

@@ -48,10 +48,8 @@ class Weight:
             self.partition = parameter.new_empty(-(-self.elements // ranks))
         self.is_small: bool = self.elements <= _SMALL
         self.is_whole = False
-        #: The all-gather that is under way.
-        self.coming: Gathering | None = None
-        #: The layers that need it now.
-        self.users: set[nn.Module] = set()
+        self.coming: Gathering | None = None  #: the all-gather that is under way
+        self.users: set[nn.Module] = set()  #: the layers that need it now
 
     @property
     def is_away(self) -> bool:

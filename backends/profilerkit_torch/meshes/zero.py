@@ -40,8 +40,7 @@ _ALIGNMENT = 2
 class PartitionedUpdate(StepScheme):
     """Reduces gradients in a bucket, keeps the rank's partition of them, and gathers the updated partitions."""
 
-    #: The division of the weights; set by `prepare`, which is called before a step.
-    _partitions: _Partitions
+    _partitions: _Partitions  #: the division of the weights; set by `prepare`, which is called before a step
 
     def __init__(self, group: Any, stage: int) -> None:
         self._group = group

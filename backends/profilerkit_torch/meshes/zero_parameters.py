@@ -34,10 +34,8 @@ _UPDATED_ELEMENTS = 1_000_000_000
 class PartitionedParameters(StepScheme):
     """Gathers weights when they are needed, and scatters their gradients, both in each pass."""
 
-    #: The order in which layers need weights; set by `prepare`, which is called before a step.
-    _plan: Plan
-    #: Gathers the weights; set inside `in_step`, where `synchronize` is called.
-    _gathers: Gathers
+    _plan: Plan  #: the order in which layers need weights; set by `prepare`, which is called before a step
+    _gathers: Gathers  #: gathers the weights; set inside `in_step`, where `synchronize` is called
 
     def __init__(self, group: Any) -> None:
         self._group = group
@@ -98,8 +96,7 @@ class _ScatteredBucket(GradientBucket):
 
     def __init__(self, plan: Plan, group: Any, recorder: RankRecorder) -> None:
         super().__init__([weight.parameter for weight in plan.trainable], plan.dtype, group, recorder)
-        #: Whether a pass before this one has left gradients.
-        self._has_sums = False
+        self._has_sums = False  #: whether a pass before this one has left gradients
         #: The elements of a rank's part of each weight, by the ``id`` of the parameter.
         self._parts = {id(weight.parameter): weight.partition.numel() for weight in plan.trainable}
         self._ranks = dist.get_world_size(group)

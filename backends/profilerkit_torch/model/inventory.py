@@ -34,8 +34,7 @@ class OwnedParameter(NamedTuple):
 class _Reached(NamedTuple):
     """The values that attributes of modules lead to."""
 
-    #: With the ``__dict__`` of plain objects.
-    containers: list[Any]
+    containers: list[Any]  #: with the ``__dict__`` of plain objects
     tensors: list[torch.Tensor]
     #: Plain objects with ``__slots__``; arrays, buffers of bytes, and generators of random numbers.
     objects: list[Any]
@@ -46,10 +45,8 @@ class Inventory:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        #: Every module once, parents first.
-        self.modules: list[nn.Module] = list_modules(model)
-        #: The classes of the modules.
-        self.kinds: set[type[nn.Module]] = set(map(type, self.modules))
+        self.modules: list[nn.Module] = list_modules(model)  #: every module once, parents first
+        self.kinds: set[type[nn.Module]] = set(map(type, self.modules))  #: the classes of the modules
         self.holds_keras: bool = holds_keras(self.modules)
         #: The modules with attributes that may lead to further tensors, hooks among them, and these; see `attributes`.
         self.further_attributes: list[tuple[nn.Module, dict[str, Any]]] = list_further_attributes(

@@ -28,8 +28,7 @@ class OperatorLedger:
         self.phase: str = phase
         self._on_device = on_device
         self._is_free = is_free
-        #: By the name of the operator and the layer.
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], Row] = {}  #: by the name of the operator and the layer
         self._whole: list[float] = []
         self._layers: Counter[str] = Counter()
 

@@ -255,8 +255,7 @@ class _WatchedStep(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._live = LiveBytes()
-        #: The most bytes of the tensors that the step makes.
-        self.peak_bytes = 0
+        self.peak_bytes = 0  #: the most bytes of the tensors that the step makes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _READ_VALUE and args[0].is_meta:

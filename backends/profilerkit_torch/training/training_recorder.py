@@ -48,12 +48,10 @@ class TrainingRecorder(Recorder):
     def __init__(self, layers: Any, settings: PassSettings) -> None:
         super().__init__(layers, settings)
         self._peak = _StepPeak(self.live)
-        #: The bytes alive after the step.
-        self._left_bytes: int | None = None
+        self._left_bytes: int | None = None  #: the bytes alive after the step
         #: To how many scores torch adds a mask that costs nothing; None outside of such attention.
         self._free_scores: int | None = None
-        #: Whether the caller holds what the operators make inside.
-        self._holds_inside = False
+        self._holds_inside = False  #: whether the caller holds what the operators make inside
         self._node_memory = NodeMemory(self.live, self.operators)
 
     def begin_forward(self) -> None:
@@ -180,9 +178,8 @@ class _StepPeak:
 
     def __init__(self, live: LiveBytes) -> None:
         self._live = live
-        #: The most bytes alive so far, -1 before the first operator, and their bytes by use.
-        self._bytes = -1
-        self._parts: dict[str, int] = {}
+        self._bytes = -1  #: the most bytes alive so far, -1 before the first operator
+        self._parts: dict[str, int] = {}  #: these bytes by use
 
     def note(self, alive: int) -> None:
         """Take the bytes alive after an operator; those beyond the tensors alive then were inside it."""

@@ -30,8 +30,7 @@ class Holder(ABC):
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        #: Its name in messages.
-        self.name = name
+        self.name = name  #: its name in messages
 
     @abstractmethod
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
@@ -132,8 +131,7 @@ class Namespace(Holder):
     def __init__(self, namespace: dict[str, Any], module: str) -> None:
         super().__init__(module)
         self._namespace = namespace
-        #: The earlier value of each name; `EMPTY` for none.
-        self.before: dict[str, Any] = {}
+        self.before: dict[str, Any] = {}  #: the earlier value of each name; `EMPTY` for none
 
     def note(self, name: str) -> Any:
         """Note the value of a name, and return it."""

@@ -57,8 +57,7 @@ class InputObjects:
     """
 
     def __init__(self, inputs: ModelInputs) -> None:
-        #: The inputs themselves.
-        self.leaves: list[Any] = list(inputs.leaves())
+        self.leaves: list[Any] = list(inputs.leaves())  #: the inputs themselves
         values = list(list_reachable([leaf for leaf in self.leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects among the inputs lead to.
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]

@@ -54,12 +54,10 @@ class Surroundings:
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self.holders: list[Holder] = []
-        #: For each function of the user, the names that its code uses.
-        self.names: list[frozenset[str]] = []
+        self.names: list[frozenset[str]] = []  #: for each function of the user, the names that its code uses
         #: The visited objects by their ids; kept alive so that no other object gets the same id.
         self._visited: dict[int, Any] = {}
-        #: How far containers were followed, as `list_reachable` notes it.
-        self._reached: dict[int, int] = {}
+        self._reached: dict[int, int] = {}  #: how far containers were followed, as `list_reachable` notes it
         #: By the id of a namespace; None for one that is not noted.
         self._namespaces: dict[int, Namespace | None] = {}
         #: The methods of the model's own classes that no function has named so far, by name.
