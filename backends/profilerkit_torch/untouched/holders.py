@@ -15,7 +15,7 @@ import torch
 from profilerkit.process.containers import refill
 from profilerkit.process.object_facts import copy_content
 
-from ..model.attributes import EMPTY, list_tensors
+from ..model.attributes import EMPTY, list_tensors, read_slot
 from .snapshots import SlotsSnapshot
 
 __all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "read_cell"]
@@ -184,19 +184,18 @@ class Container(Holder):
 class Slots(Holder):
     """An object whose class has ``__slots__``."""
 
-    __slots__ = ("_before", "_owner")
+    __slots__ = ("_before",)
 
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__(name)
-        self._owner = owner
         self._before = SlotsSnapshot(owner)
 
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the slots that have something else in them."""
-        before = dict(self._before.values)
-        for slot, value in SlotsSnapshot(self._owner).values:
-            if before[slot] is not value:
-                yield slot, value
+        for slot, value in self._before.values:
+            current = read_slot(slot, self._before.owner)
+            if current is not value:
+                yield slot, current
 
     def restore(self) -> None:
         """Restore the contents of the slots."""

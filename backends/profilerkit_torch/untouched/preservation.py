@@ -30,7 +30,7 @@ from ..model.keras_layers import substitute_variables
 from ..model.storages import has_storage
 from ..model.tensors import list_with_values
 from .caller_context import apart, note_modes
-from .process_state import SettingsSnapshot, note_process
+from .process_state import note_process
 from .snapshots import list_class_tensors, list_own_classes, note_class, note_modules, note_slots, note_states
 from .tensor_marks import note_marks
 from .tensor_state import keep_values, list_versions, note_sizes, note_tensors, restore_versions, write_back
@@ -72,8 +72,7 @@ def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step],
     tensors = (*inventory.buffers, *inventory.attributes, *list_class_tensors(inventory))
     kept = [*filter(has_storage, list_with_values(tensors))]
     of_model = _note_model(inventory, kept)
-    settings = SettingsSnapshot()
-    of_process = note_process(settings)
+    of_process, settings_in_child = note_process()
     steps: list[Step] = [note_modes()]
     if tensor_values:
         steps.append(partial(write_back, keep_values(kept)))
@@ -83,7 +82,7 @@ def _note_all(inventory: Inventory, *, tensor_values: bool) -> tuple[list[Step],
     steps.append(note_marks(inventory.tensors))
 
     def restore_in_child() -> None:
-        for step in (*of_model, settings.restore_of_process):
+        for step in (*of_model, settings_in_child):
             step()
 
     return steps, restore_in_child

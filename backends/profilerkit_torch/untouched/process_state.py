@@ -20,23 +20,26 @@ from ..compat.autograd import top_saved_tensors_hooks
 from ..compat.modules import ALL_GLOBAL_HOOKS
 from ..compat.settings import get_precision, list_settings, set_precision
 
-__all__ = ["SettingsSnapshot", "flushes_denormal", "note_process"]
+__all__ = ["flushes_denormal", "note_process"]
 
 
-def note_process(settings: SettingsSnapshot) -> list[Step]:
-    """Note the state of the process, and return the steps that put it back, the settings with it.
+def note_process() -> tuple[list[Step], Step]:
+    """Note the state of the process; return the steps that put it back, and the one for a forked child.
 
-    A forked child gets the settings alone: the random generators have locks, which another thread may have held.
+    A child gets the settings that threads share alone: the random generators have locks, which another thread may have
+    held.
     """
-    return [
+    of_thread, of_process = _note_settings(_OF_THREAD), _note_settings(_OF_PROCESS)
+    steps: list[Step] = [
         partial(random.setstate, random.getstate()),
         _note_numpy(),
         partial(torch.set_rng_state, torch.get_rng_state()),
         *_note_accelerators(),
         _note_streams(),
-        settings.restore,
+        partial(_restore_settings, [*of_thread, *of_process]),
         _note_hooks(),
     ]
+    return steps, partial(_restore_settings, of_process)
 
 
 def _note_numpy() -> Step:
@@ -111,22 +114,6 @@ class _Setting(NamedTuple):
     write: Callable[[Any], Any]
 
 
-class SettingsSnapshot:
-    """The values of all settings."""
-
-    def __init__(self) -> None:
-        self._of_thread = [(setting, _read(setting)) for setting in _OF_THREAD]
-        self._of_process = [(setting, _read(setting)) for setting in _OF_PROCESS]
-
-    def restore(self) -> None:
-        """Put back what has changed."""
-        _restore([*self._of_thread, *self._of_process])
-
-    def restore_of_process(self) -> None:
-        """Restore the settings that all threads share."""
-        _restore(self._of_process)
-
-
 #: The value of a setting that cannot be read: torch's old and new names of it were mixed, or numpy is not imported.
 _UNREADABLE = object()
 
@@ -138,7 +125,11 @@ def _read(setting: _Setting) -> Any:
         return _UNREADABLE
 
 
-def _restore(before: Iterable[tuple[_Setting, Any]]) -> None:
+def _note_settings(settings: Iterable[_Setting]) -> list[tuple[_Setting, Any]]:
+    return [(setting, _read(setting)) for setting in settings]
+
+
+def _restore_settings(before: Iterable[tuple[_Setting, Any]]) -> None:
     """Write the values of settings that have others now; all are read first, since some are names of one setting."""
     changed = [(setting, value) for setting, value in before if value is not _UNREADABLE and _read(setting) != value]
     call_each(partial(setting.write, value) for setting, value in changed)
