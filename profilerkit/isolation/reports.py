@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..count_text import format_count
-from ..errors import FailureCode, UnknownStatusError
+from ..errors import UnknownStatusError
 from ..hooks.any_backend import list_default_metrics, register_for_any_backend
 from ..piping.function import Need
 from ..piping.outcome import Completeness, Outcome
@@ -34,26 +34,18 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
         reason: Why it ended.
     """
     failed = {name for name in computing if name in missing} or set(missing)
-    records = dict(report.statuses)
-    notes = list(report.notes)
+    records, notes = dict(report.statuses), list(report.notes)
     for name in missing:
         has_failed = name in failed
-        words = str(reason) if has_failed else f"not reached: {reason.clause}"
-        if name not in records:
-            notes.append(f"{name} failed: {words}" if has_failed else f"{name} was {words}")
-        elif has_failed:
-            records[name] = _without_value(records[name], Completeness.FAILED, words, reason.code)
-        else:
-            records[name] = _without_value(records[name], Completeness.UNAVAILABLE, words)
+        why = str(reason) if has_failed else f"not reached: {reason.clause}"
+        if name in records:
+            completeness, code = (Completeness.FAILED, reason.code) if has_failed else (Completeness.UNAVAILABLE, None)
+            records[name] = replace(records[name], value=None, completeness=completeness, missing=(why,), failure=code)
+        else:  # a key that is no metric
+            notes.append(f"{name} {'failed: ' if has_failed else 'was '}{why}")
     if not missing:
         notes.append(f"after everything was computed {reason}")
     return replace(report, statuses=records, notes=tuple(notes))
-
-
-def _without_value(
-    record: StatusRecord, completeness: Completeness, why: str, failure: FailureCode | None = None
-) -> StatusRecord:
-    return replace(record, value=None, completeness=completeness, missing=(why,), failure=failure)
 
 
 def add_limits(report: Report, limits: Limits) -> Report:

@@ -120,10 +120,10 @@ def _check_operator(op: OpRecord, index: int, paths: Collection[str]) -> Iterato
         rule = f"the operator {op.operator} runs in this path, which is no layer: every operator is in one"
         yield _Fault(op.layer, rule)
     counts = read_counts(op)
-    if not _are_counts(counts):
+    if not _are_counts((*counts, op.call + 1)):
         yield from _check_counts(op.layer, dict(zip(COUNTS, counts, strict=True)), f"of the operator {op.operator}")
-    if not _is_count(op.call + 1):
-        yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
+        if not _is_count(op.call + 1):
+            yield _Fault(op.layer, f"call of the operator {op.operator} is {op.call}: give an index, or -1")
     if op.phase not in _PHASES:
         phase = f"phase of the operator {op.operator} is {shown(op.phase)}"
         yield _Fault(op.layer, f"{phase}: give 'forward' or 'backward'")
