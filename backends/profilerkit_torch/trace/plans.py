@@ -36,13 +36,6 @@ __all__ = ["Plan", "PlanStore", "find_plans", "make_plan"]
 
 _META = torch.device("meta")
 _INPLACE_VIEW = find_tag("inplace_view")
-#: Types of the parts of a key that are no objects of the user.
-_PLAIN = frozenset(
-    (
-        *(int, float, complex, bool, str, type, type(None), tuple),
-        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
-    )
-)
 #: The most plans of one device: they are some ten megabytes; the operators of a hundred models are fewer.
 _MOST = 4096
 #: The plans that traces share, by the device of the model and the constants of the convention.
@@ -71,7 +64,7 @@ class Plan(Struct, frozen=True):
 
 
 class PlanStore(NamedTuple):
-    """The plans of operators, by their signatures.
+    """The plans of operators, by the keys of their signatures.
 
     Attributes:
         kept: Plans of torch's own operators, which later traces may share.
@@ -81,28 +74,13 @@ class PlanStore(NamedTuple):
     kept: dict[Any, Plan]
     others: dict[Any, Plan]
 
-    def find(self, key: Any) -> Plan | None:
-        """Return the plan of a signature; None where there is none."""
-        try:
-            plan = self.kept.get(key)
-            if plan is None and self.others:
-                return self.others.get(key)
-        except TypeError:  # something among the arguments has no hash
-            return None
-        return plan
-
     def remember(self, func: Any, key: Any, plan: Plan) -> None:
-        """Remember the plan of an operator; of one without a signature nothing."""
+        """Remember the plan of an operator; of one without a key nothing."""
         if key is None:
             return
-        # An object of the user's in a key would be kept alive.
-        may_be_kept = func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
-        try:
-            (self.kept if may_be_kept else self.others)[key] = plan
-        except TypeError:
-            return
-        if len(self.kept) > _MOST:
+        if len(self.kept) >= _MOST:
             self.kept.clear()
+        (self.kept if func.namespace == "aten" else self.others)[key] = plan
 
 
 def find_plans(device: torch.device | None) -> PlanStore:

@@ -56,14 +56,12 @@ _MOVES = frozenset(map(find_operator, ("aten.to.device", "aten.to.dtype_layout")
 _DETACH, _TO_COPY = find_operator("aten.detach.default"), find_operator("aten._to_copy.default")
 #: Views that take of a second tensor its size, or read it on the CPU: no tensor has to be moved for them.
 _NEVER_MOVED = frozenset(
-    map(
-        find_operator,
-        (
-            "aten.expand_as.default",
-            "aten.reshape_as.default",
-            "aten.tensor_split.tensor_indices_or_sections",
-            "aten.view_as.default",
-        ),
+    find_operator(f"aten.{name}")
+    for name in (
+        "expand_as.default",
+        "reshape_as.default",
+        "tensor_split.tensor_indices_or_sections",
+        "view_as.default",
     )
 )
 
@@ -164,7 +162,8 @@ class Recorder(WatchingMode, PassRecord):
         elif self.settings.on_meta and kwargs.get("device") is not None:
             return move_to_start(self._run_with_device(OperatorCall(func, args, kwargs)))
         signature = read_signature(func, args, kwargs, self.live.by_storage)
-        plan = self._plans.find(signature.key)
+        kept, others = self._plans
+        plan = kept.get(signature.key) or others.get(signature.key)
         call = OperatorCall(func, args, kwargs)
         if plan is not None and plan.make is not None and self.settings.on_meta:
             return self._replay(plan, plan.make(args), call, signature)
@@ -298,7 +297,7 @@ class Recorder(WatchingMode, PassRecord):
             key = None  # other values may lead to another result
         elif moved is not call:
             key = read_signature(*moved, self.live.by_storage).key
-        plan = self._plans.find(key)
+        plan = self._plans.kept.get(key) or self._plans.others.get(key)
         if plan is None:
             plan = make_plan(moved, kind, result, self.settings.kernels)
             self._plans.remember(call.func, key, plan)

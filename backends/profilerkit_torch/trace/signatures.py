@@ -20,6 +20,13 @@ _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
 _LINEAR = find_operator("aten.linear.default")
 #: Types of tensors whose shape, strides and dtype tell everything that a formula reads.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
+#: Types of other arguments that a key may have: an object of the user's would be kept alive.
+_PLAIN_TYPES = frozenset(
+    (
+        *(int, float, complex, bool, str, type(None)),
+        *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+    )
+)
 
 
 class Signature(Struct):
@@ -44,9 +51,9 @@ def read_signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any
     """Return the signature of an operator's call.
 
     A formula gets the shapes of tensors and nothing else. The shapes of sparse and nested tensors depend on values: an
-    operator on such a tensor is never remembered. A quotient of integers has torch's default dtype, which a model may
-    change while it runs. The memory of attention depends on its kernel, and of a linear layer on whether it is trained.
-    ``storages`` are the storages of known origin, see `LiveBytes.by_storage`.
+    operator on such a tensor has no key, nor has one that is given an object. A quotient of integers has torch's
+    default dtype, which a model may change while it runs. The memory of attention depends on its kernel, and of a
+    linear layer on whether it is trained. ``storages`` are those of known origin, see `LiveBytes.by_storage`.
     """
     # Operators stay where they are, and their own hash is slow.
     facets: list[Any] = [id(func), torch.get_default_dtype()]
@@ -60,7 +67,7 @@ def read_signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any
         if kwargs:
             facets.append(tuple(kwargs))
             _read_values(kwargs.values(), facets, signature, storages)
-    except (RuntimeError, NotImplementedError):  # of tensors that are not dense
+    except (RuntimeError, NotImplementedError):  # of tensors that are not dense, and of objects
         return Signature(None, signature.makers, has_suspects=True)
     signature.key = tuple(facets)
     return signature
@@ -91,7 +98,7 @@ def _read_values(values: Iterable[Any], facets: list[Any], signature: Signature,
         elif isinstance(value, (list, tuple)):
             facets += (kind, len(value))
             _read_values(value, facets, signature, storages)
-        elif isinstance(value, torch.Tensor):
-            raise NotImplementedError
-        else:
+        elif kind in _PLAIN_TYPES:
             facets += (kind, value)
+        else:
+            raise NotImplementedError
