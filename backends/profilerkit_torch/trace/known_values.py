@@ -193,7 +193,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
 
 def _copy_storage(values: torch.Tensor, like: torch.Tensor) -> torch.UntypedStorage | None:
     """Return a storage on the CPU with a copy of values, laid out as another tensor; None if torch cannot copy them."""
-    with disable_dispatch_modes(), suppress(NotImplementedError):  # so of integers of fewer than 8 bits
+    with disable_dispatch_modes(), suppress(RuntimeError):  # so of integers of fewer than 8 bits
         copy = torch.empty_strided(like.size(), like.stride(), dtype=like.dtype, device=_CPU)
         return copy.copy_(values.detach()).untyped_storage()
     return None
