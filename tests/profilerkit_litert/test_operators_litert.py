@@ -26,6 +26,8 @@ HOLDING_GRAPHS = {
 }
 #: Operators that are reported as not counted, and why.
 NOT_COUNTED = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": "written by old converters alone",
+    "BIDIRECTIONAL_SEQUENCE_RNN": "written by old converters alone",
     "CONCAT_EMBEDDINGS": "no kernel, and no definition",
     "CUSTOM": "by its own name",
     "DELEGATE": "made by a runtime alone",
@@ -161,15 +163,6 @@ CASES = {
         call("RNN", [(8, 5), (3, 5), (3, 3), (3,), (8, 3)], (8, 3), options=options("RNN", fusedActivationFunction=4)),
         macs(8 * 24, 8 * (3 + 6)),
     ),
-    "rnn both ways": (
-        call(
-            "BIDIRECTIONAL_SEQUENCE_RNN",
-            [(2, 4, 5), *[(3, 5), (3, 3), (3,), (2, 3)] * 2],
-            (2, 4, 6),
-            options=options("BidirectionalSequenceRNN", fusedActivationFunction=1),
-        ),
-        macs(2 * 8 * 24, 2 * 8 * (3 + 6)),
-    ),
     "rnn of another kind": (call("RNN", [(8, 5), (3, 5), (3, 3), (3,), (8, 3)], (8, 3)), (Cost(0, 0), "RNN")),
     # 8 positions, four gates of 16 units: 4 * 16 * 21 products, four biases, 13 operations for each unit
     "lstm": (
@@ -204,14 +197,6 @@ CASES = {
     "with coupled gates": (
         call("UNIDIRECTIONAL_SEQUENCE_LSTM", [(8, 5), None, *LSTM_SIZES[2:], *[(16,)] * 7], (8, 16)),
         (Cost(0, 0), "UNIDIRECTIONAL_SEQUENCE_LSTM"),
-    ),
-    "lstm both ways": (
-        call(
-            "BIDIRECTIONAL_SEQUENCE_LSTM",
-            [LSTM_SIZES[0], *[*LSTM_SIZES[1:], *[None] * 3, *[(16,)] * 4, *[None] * 2] * 2, *[(2, 16)] * 4],
-            (8, 32),
-        ),
-        macs(2 * 8 * 1344, 2 * 8 * (64 + 208)),
     ),
     # the basic kernel: four gates of 3 units over 5 + 3 values, whose biases are among the gates' additions
     "basic lstm": (
