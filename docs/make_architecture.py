@@ -340,7 +340,6 @@ ELSEWHERE = {
     ("profilerkit_torch", "costs/pricing"): "a run on real tensors is priced too, not only the static pass",
     ("profilerkit_torch", "trace/samples"): "a trace tells the layers that read a sample",
     ("profilerkit_tensorflow", "trace/observation"): "an eager run is observed where no graph can be traced",
-    ("profilerkit_onnx", "model/zeros"): "weights are read from the file, for the static pass too",
 }
 
 

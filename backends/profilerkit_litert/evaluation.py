@@ -12,8 +12,7 @@ from profilerkit_metrics.graph_scores import GraphStep, Role, gives_probabilitie
 from profilerkit_metrics.scoring import Batches
 from profilerkit_metrics.scoring_arrays import ReadyModel, score_with
 
-from .model.inputs import fit_inputs
-from .model.quantized import dequantize_outputs
+from .model.inputs import dequantize_outputs, fit_inputs
 from .model.reading import LiteRTModel, open_model
 from .running.runs import MODES, make_call
 

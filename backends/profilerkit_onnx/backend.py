@@ -35,13 +35,12 @@ from .model.layer_metadata import read_layers
 from .model.model_file import open_values, read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
-from .model.zeros import zero_weights
 from .operator_timing.passes import time_nodes
 from .running import devices, profiled
 from .running.devices import is_installed, onnxruntime
 from .running.runs import prepare_run
 from .running.sessions import LEVELS
-from .trace.nonzero import trace_of_nonzero
+from .trace.nonzero import trace_of_nonzero, zero_weights
 from .trace.tracing import trace_model
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from onnx.parser import ParseError
 from profilerkit import InputError
 from profilerkit.process.files import stamp_file
 
-from .model.large_tensors import MalformedError, without_elements
-from .model.model_file import remember_file
-from .model.tensors import external_files, list_tensors
+from .model.large_tensors import MalformedError, list_tensors, without_elements
+from .model.model_file import external_files, remember_file
 
 __all__ = ["find_damage", "is_program", "open_model"]
 
@@ -80,7 +79,7 @@ def _read(path: Path) -> tuple[ModelProto, str]:
 
 
 def find_damage(model: ModelProto) -> str:
-    """Return a text about certain damage in a model that protobuf has read; empty if there is none."""
+    """Return a text about damage that protobuf does not notice: a dtype that is none, a name that is no text."""
     dtypes = set(TensorProto.DataType.values())
     for tensor in list_tensors(model):
         if tensor.data_type not in dtypes:

@@ -1,9 +1,9 @@
-"""The inputs that a model declares, and the inputs of a call in the form that it declares."""
+"""The inputs that a model declares, and the inputs and results of a call in the form that it declares."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain, repeat
 from typing import Any
 
@@ -14,10 +14,9 @@ from profilerkit.backend_kit.layouts import channels_last_order
 from profilerkit.backend_kit.numpy_data import Declared
 
 from .graphs import Tensor
-from .quantized import dequantize, is_quantized, quantize
 from .reading import LiteRTModel
 
-__all__ = ["fit_inputs", "list_declared", "read_inputs"]
+__all__ = ["dequantize_outputs", "fit_inputs", "list_declared", "read_inputs"]
 
 
 def list_declared(model: LiteRTModel) -> list[Declared]:
@@ -65,7 +64,7 @@ def _read_numbers(value: Any, declared: Tensor | None) -> Any:
     """Return the numbers that the integers of an array stand for, if the input is quantized."""
     if declared is None or not isinstance(value, np.ndarray):
         return value
-    return dequantize(value, declared)
+    return _dequantize(value, declared)
 
 
 def _fit(value: Any, declared: Tensor | None) -> Any:
@@ -74,8 +73,8 @@ def _fit(value: Any, declared: Tensor | None) -> Any:
         return value
     order = channels_last_order(value.shape, declared.shape)
     array = value if order is None else np.transpose(value, order)
-    if is_quantized(declared) and array.dtype.kind == "f":
-        return quantize(array, declared)
+    if _is_quantized(declared) and array.dtype.kind == "f":
+        return _quantize(array, declared)
     return _match_width(array, declared.dtype)
 
 
@@ -85,3 +84,41 @@ def _match_width(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any
         return array
     matched = array.astype(dtype, copy=False)
     return matched if np.array_equal(matched, array) else array
+
+
+# Numbers, and the integers that stand for them in a quantized model ---------------------------------------------------
+
+
+def _is_quantized(tensor: Tensor) -> bool:
+    """Return whether integers with one scale stand for the numbers of a tensor."""
+    return len(tensor.quantization.scales) == 1 and tensor.dtype.startswith(("int", "uint"))
+
+
+def _quantize(array: np.ndarray[Any, Any], tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Return the integers that a quantized tensor has for numbers, as LiteRT's QUANTIZE makes them.
+
+    Each is ``round(number / scale) + zero_point``, halves away from zero, or the nearest integer that the dtype holds.
+    """
+    (scale,), zero_points = tensor.quantization
+    steps = array.astype(np.float64) / scale
+    rounded = np.trunc(steps + np.copysign(0.5, steps)) + (zero_points[0] if zero_points else 0)
+    limits = np.iinfo(tensor.dtype)
+    integers: np.ndarray[Any, Any] = np.clip(rounded, limits.min, limits.max).astype(tensor.dtype)
+    return integers
+
+
+def _dequantize(array: np.ndarray[Any, Any], tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Return in float32 the numbers that the integers of a quantized tensor stand for; of any other it is the array."""
+    if not _is_quantized(tensor):
+        return array
+    (scale,), zero_points = tensor.quantization
+    return ((array.astype(np.float64) - (zero_points[0] if zero_points else 0)) * scale).astype(np.float32)
+
+
+def dequantize_outputs(model: LiteRTModel, outputs: Any) -> Any:
+    """Return the results of a call, one array or several by their names, as numbers."""
+    tensors = model.graphs[model.signature.graph].tensors
+    declared = {name: tensors[index] for name, index in model.signature.outputs.items()}
+    if isinstance(outputs, Mapping):
+        return {name: _dequantize(array, declared[name]) for name, array in outputs.items()}
+    return _dequantize(outputs, next(iter(declared.values())))

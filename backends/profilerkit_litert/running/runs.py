@@ -14,8 +14,7 @@ from profilerkit import ModelInputs, NotOfferedError, Run
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import bind_inputs
 
-from ..model.inputs import list_declared, read_inputs
-from ..model.quantized import dequantize_outputs
+from ..model.inputs import dequantize_outputs, list_declared, read_inputs
 from ..model.reading import LiteRTModel
 
 __all__ = ["MODES", "make_call", "measure_arena", "prepare_run"]

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from profilerkit.process.modules import import_modules
 
-from .registry import (
-    COSTS,
-    NodeCall,
-    Shapes,
-    is_known,
-    register_op_cost,
-    scoped_costs,
-)
+from .registry import COSTS, NodeCall, Shapes, is_known, register_op_cost, scoped_costs
 
-#: The families of operators, each a module of adapters: found, not listed.
-FAMILIES = tuple(import_modules(__name__, __path__, but=("registry",)).values())
+import_modules(__name__, __path__, but=("registry",))  # each registers its formulas
 COSTS.mark_as_shipped()
 
-__all__ = [
-    "FAMILIES",
-    "NodeCall",
-    "Shapes",
-    "is_known",
-    "register_op_cost",
-    "scoped_costs",
-]
+__all__ = ["NodeCall", "Shapes", "is_known", "register_op_cost", "scoped_costs"]

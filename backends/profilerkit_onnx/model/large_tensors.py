@@ -10,17 +10,20 @@ result.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any, BinaryIO, NamedTuple
 
-from onnx import ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from .tensors import LEFT, list_tensors
+from .nodes import list_inner_graphs
 from .types import LARGEST
 
-__all__ = ["MalformedError", "fill_elements", "with_elements", "without_elements"]
+__all__ = ["LEFT", "MalformedError", "fill_elements", "list_tensors", "with_elements", "without_elements"]
 
+#: The location of elements that were left in the file of the model itself. No file can know this name.
+LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
 #: The fields whose elements are left in the file, with the bytes of one element. In the other fields of elements these
 #: take as many bytes as they need; exporters write no large tensor into them.
 _ELEMENTS = {"raw_data": 1, "float_data": 4, "double_data": 8}
@@ -80,6 +83,34 @@ def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
         tensor.MergeFromString(_write_key(number) + _write_number(len(data)) + data)
     tensor.ClearField("data_location")
     tensor.ClearField("external_data")
+
+
+def list_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield the tensors of a model: of its graph, of the graphs inside, and of its functions."""
+    yield from _list_in_graph(model.graph)
+    for function in model.functions:
+        yield from _list_in_nodes(function.node)
+
+
+def _list_in_graph(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _list_in_nodes(graph.node)
+
+
+def _list_in_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            if attribute.HasField("sparse_tensor"):
+                yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+            for sparse in attribute.sparse_tensors:
+                yield from (sparse.values, sparse.indices)
+        for inner in list_inner_graphs(node):
+            yield from _list_in_graph(inner)
 
 
 class _Field(NamedTuple):

@@ -20,10 +20,9 @@ from onnx.checker import ValidationError
 from profilerkit import InputError, WithoutValuesError
 from profilerkit.process.files import read_stamp, stamp_file
 
-from .large_tensors import MalformedError, fill_elements, with_elements
-from .tensors import LEFT, external_files
+from .large_tensors import LEFT, MalformedError, fill_elements, list_tensors, with_elements
 
-__all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]
+__all__ = ["external_files", "find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file"]
 
 #: The keys in a model's metadata for the path of its file, in whose folder its weights may lie, and for the stamp that
 #: tells whether the file is still the same. Messages of protobuf take no attributes and no weak references. The keys
@@ -48,6 +47,21 @@ def _read_entry(model: ModelProto, key: str) -> str | None:
 
 
 # Files beside the model -----------------------------------------------------------------------------------------------
+
+
+def external_files(model: ModelProto) -> list[str]:
+    """Return the names of the files that hold tensors of a model, in its graph, the graphs inside and its functions.
+
+    If elements were left in the file of the model itself, `LEFT` is among them.
+    """
+    names = map(_read_location, list_tensors(model))
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def _read_location(tensor: TensorProto) -> str | None:
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return None
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
 def find_weight_folder(model: ModelProto) -> Path | None:

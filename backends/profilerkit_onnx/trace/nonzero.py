@@ -1,4 +1,4 @@
-"""The work on nonzero weights: a walk over the graph that reads the values of weights at their uses.
+"""Zeros among the weights, and the work on the others: a walk that reads the values of weights at their uses.
 
 The multiply-accumulates of an operator count in proportion to the nonzero elements of its weights. A weight is a value
 that is computed only from tensors of the file, in the form in which it reaches the operator: masked, cast or
@@ -18,13 +18,15 @@ from onnx import ModelProto
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.costs import Cost
 
-from ..model.zeros import count_nonzero
+from ..model.constants import list_constants
+from ..model.exported_module import ExportedModule
+from ..model.weights import list_weights
 from .stored_elements import Read, StoredElements
 from .tracing import trace_model
 from .values import Array, Origin, Value
 from .walk import Visit, Walk
 
-__all__ = ["trace_of_nonzero"]
+__all__ = ["trace_of_nonzero", "zero_weights"]
 
 
 class _Factor(NamedTuple):
@@ -67,6 +69,26 @@ _FACTORS: dict[str, tuple[_Factor, ...]] = {
 }
 #: Operators that multiply activations with a weight, and then activations with each other.
 _PROJECTING = ("com.microsoft::Attention", "com.microsoft::QAttention")
+
+
+def zero_weights(model: ModelProto, read: Read) -> tuple[int, int]:
+    """Return how many elements of the floating-point parameters are zero, and how many there are.
+
+    ``read`` returns the values of a tensor; it is called for one after another, and none is kept.
+    """
+    constants = list_constants(model, [""] * len(model.graph.node))  # in which layer does not matter
+    parameters = {
+        int(weight.record.identity): weight.record.dtype
+        for weight in list_weights(ExportedModule(model, constants), constants)
+        if weight.is_parameter
+    }
+    zeros = total = 0
+    for identity, dtype in parameters.items():
+        if dtype.startswith(("float", "bfloat")):
+            constant = constants[identity]
+            zeros += constant.shape.numel - _count_nonzero(read(constant.values))
+            total += constant.shape.numel
+    return zeros, total
 
 
 def trace_of_nonzero(model: ModelProto, inputs: ModelInputs, read: Read) -> ModelTrace:
@@ -196,7 +218,7 @@ class _WeightCounter:
     def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> _Elements:
         array = self._stored.compute(weight)
         if zero_point is None:
-            return _Elements(count_nonzero(array), array.size)
+            return _Elements(_count_nonzero(array), array.size)
         points = _place_along(self._stored.compute(zero_point), array.ndim, axis)
         return _Elements(int((array != points).sum()), array.size)
 
@@ -223,3 +245,8 @@ def _place_along(zero: Array, dimensions: int, axis: int) -> Array:
         shape[axis] = zero.size
         return zero.reshape(shape)
     return zero if zero.ndim == dimensions else zero.reshape(zero.shape[0], 1, -1)
+
+
+def _count_nonzero(array: Array) -> int:
+    """Return how many elements of an array are not zero, of any dtype."""
+    return int((array != array.dtype.type(0)).sum())

@@ -23,8 +23,8 @@ from profilerkit.backend import RunOptions
 from profilerkit.models.loaders import load_model
 from profilerkit_onnx.loaders import find_damage, open_model
 from profilerkit_onnx.model import large_tensors
-from profilerkit_onnx.model.model_file import read_whole
-from profilerkit_onnx.model.tensors import LEFT, external_files
+from profilerkit_onnx.model.large_tensors import LEFT
+from profilerkit_onnx.model.model_file import external_files, read_whole
 
 WEIGHT = np.random.default_rng(0).normal(size=(200, 300)).astype(F)
 X = np.random.default_rng(1).normal(size=(2, 200)).astype(F)
