@@ -73,6 +73,13 @@ def swish(call: NodeCall) -> Cost:
     return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements * (alpha != 1)))
 
 
+@register_op_cost("SwiGLU")
+def gated_swish(call: NodeCall) -> Cost:
+    """``a * sigmoid(a) * b``."""
+    elements = call.outputs[0].numel
+    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements))
+
+
 @register_op_cost("Clip")
 def clip(call: NodeCall) -> Cost:
     """A comparison for each bound; before operator set 11 the bounds are attributes."""

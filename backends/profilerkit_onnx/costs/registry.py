@@ -2,8 +2,8 @@
 
 A formula is a pure function of one call of an operator: the shapes of its inputs and outputs, its attributes, and the
 values that are known before the model runs. Operators that move or choose data are known zeros, element-wise operators
-cost the same for each output element, reductions for each input element. An operator without a formula, and without a
-function body in the standard, is reported as not counted, never as zero.
+cost the same for each output element, reductions for each input element. An operator without a formula is reported as
+not counted, never as zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The standard's definitions of operators: schemas with default attributes, and the bodies that define some."""
+"""The standard's definitions of operators, with default attributes, and the bodies of functions of a model."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, defs
+from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
 from ..model.nodes import list_inner_graphs, read_attributes
 from ..model.types import STANDARD
-from .values import Value
 
-__all__ = ["Definition", "fill_body", "find_body", "find_definition"]
+__all__ = ["Definition", "fill_body", "find_definition"]
 
 
 class Definition(NamedTuple):
@@ -48,40 +47,6 @@ def _read_definition(op: str, domain: str, version: int | None) -> Definition:
     schema: Any = defs.get_schema(op, domain) if version is None else defs.get_schema(op, version, domain)
     defaults = [entry.default_value for entry in schema.attributes.values() if entry.default_value.name]
     return Definition(schema, defaults, read_attributes(defaults))
-
-
-# Bodies ---------------------------------------------------------------------------------------------------------------
-
-
-def find_body(
-    node: NodeProto, inputs: Sequence[Value | None], definition: Definition, opsets: Mapping[str, int]
-) -> FunctionProto | None:
-    """Return the body by which the standard defines a node's operator; None if it does not define it by a body.
-
-    The standard may change a body in a later operator set. The latest body that the model's operator set has is used.
-    Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
-    """
-    schema, is_standard = definition.schema, node.domain in STANDARD
-    is_made_for_node = schema.has_context_dependent_function
-    versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
-    newest = opsets.get("" if is_standard else node.domain, 1)
-    version = max((candidate for candidate in versions if candidate <= newest), default=None)
-    if version is None:
-        return None
-    if not is_made_for_node:
-        body = schema.get_function_with_opset_version(version)
-    elif all(value is None or value.is_typed for value in inputs):
-        types = [b"" if value is None else value.type.SerializeToString() for value in inputs]
-        body = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
-    else:
-        return None
-    if not body:
-        return None
-    function: FunctionProto = FunctionProto.FromString(bytes(body))
-    function.attribute_proto.extend(definition.defaults)
-    if is_standard and not any(entry.domain == "" for entry in function.opset_import):
-        function.opset_import.append(OperatorSetIdProto(domain="", version=version))  # which the body takes for granted
-    return function
 
 
 def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:

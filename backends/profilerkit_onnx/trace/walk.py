@@ -18,13 +18,12 @@ from profilerkit.backend_kit.running_order import Body, note_apart
 from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
-from ..costs import is_known
 from ..costs.attention import MASKS, may_hide_scores
 from ..costs.recurrent import LENGTHS, RECURRENT
 from ..costs.registry import OPERATORS
 from ..model.nodes import MOST_NODES, list_reads, name_node, name_operator, order_nodes
 from ..model.types import read_opsets, tensor_type
-from .definitions import Definition, fill_body, find_body, find_definition
+from .definitions import fill_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
 from .values import MadeConstant, Origin, Value, Values, describe_call, find_value
@@ -194,8 +193,8 @@ class Walk:
             self.declared = around
         return [inner.get(name) for name in function.output]
 
-    def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
-        """Go over an operator: by its formula, or by the body by which the standard defines one without a formula."""
+    def _walk_operator(self, visit: Visit) -> Sequence[Value]:
+        """Go over an operator without graphs inside, note its cost, and return its outputs."""
         definition = find_definition(visit.node, self.declared.opsets)
         outputs = make_outputs(visit.node, visit.inputs, definition, self.declared, self.numbers)
         for index, value in enumerate(outputs):
@@ -206,10 +205,6 @@ class Walk:
             return outputs
         defaults = {} if definition is None else definition.default_values
         cost, missing = OPERATORS.price(describe_call(visit.node, visit.inputs, outputs, defaults))
-        if missing and definition is not None and not is_known(visit.operator):
-            outputs_of_body = self._walk_definition(visit, definition)
-            if outputs_of_body is not None:
-                return outputs_of_body
         self.note(visit, outputs, cost.times(visit.times), missing)
         return outputs
 
@@ -218,21 +213,6 @@ class Walk:
         if node.op_type != "Constant":
             self.constants += 1
             self.made_constants.update({value.number: value.bytes for value in outputs if value.array is None})
-
-    def _walk_definition(self, visit: Visit, definition: Definition) -> list[Value | None] | None:
-        """Go over the standard's function body of an operator; None if there is none, or if the walk over it fails."""
-        body = find_body(visit.node, visit.inputs, definition, self.declared.opsets)
-        if body is None:
-            return None
-        try:
-            with note_apart(self) as work:
-                outputs = self._walk_function(visit, body)
-        except (UnfitError, KeyError):  # a body of the standard may have nodes that onnx's own inference refuses
-            if self.nodes_in_functions > MOST_NODES:
-                raise
-            return None
-        self.work.add(work)
-        return outputs
 
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note an operator that runs; ``cost`` is the cost of all its runs, ``missing`` names uncounted work."""

@@ -37,10 +37,6 @@ def number(value: float, dtype: Any = F) -> Any:
 
 
 #: Operator, inputs, attributes, multiply-accumulates, and operations beside them.
-def has_flexible_attention() -> bool:
-    return any(schema.name == "FlexAttention" for schema in defs.get_all_schemas())
-
-
 CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
     # matrix products
     ("MatMul", [ones(5, 2, 3), ones(5, 3, 4)], {}, 5 * 2 * 3 * 4, 0),
@@ -233,16 +229,6 @@ def test_an_attribute_that_is_left_out_has_the_default_of_the_operator_set(opset
     """A transform is along axis 1 before operator set 20, and along the last but one since."""
     trace = trace_node("DFT", ones(2, 8, 4, 2), opset=opset)
     assert (trace.flops, trace.missing) == (5 * 2 * 8 * 4 * math.log2(length), ())
-
-
-@pytest.mark.skipif(not has_flexible_attention(), reason="this onnx has no such operator")
-def test_the_body_of_an_operator_of_another_domain_is_in_the_models_operator_set() -> None:
-    """Attention of 5 queries and 6 keys in 2 x 4 heads of 16: products, the softmax, and both factors scaled."""
-    query, key = ones(2, 4, 5, 16), ones(2, 4, 6, 16)
-    trace = trace_node("FlexAttention", query, key, key, opset=26, domain="ai.onnx.preview")
-    scores = 2 * 4 * 5 * 6
-    assert (trace.macs, trace.missing) == (2 * scores * 16, ())
-    assert trace.flops == 2 * trace.macs + 5 * scores + query.size + key.size
 
 
 def test_at_least_sixty_operators_have_a_closed_form() -> None:

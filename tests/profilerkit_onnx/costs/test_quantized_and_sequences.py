@@ -146,7 +146,6 @@ def test_a_map_over_a_sequence_is_its_body_or_named() -> None:
 
 
 def test_a_map_over_a_sequence_that_the_call_gives_is_named() -> None:
-    """onnx ends the process where it is asked for the body of a map over it knows not what."""
     body = helper.make_graph(
         [helper.make_node("Relu", ["a"], ["b"])],
         "body",
@@ -160,7 +159,7 @@ def test_a_map_over_a_sequence_that_the_call_gives_is_named() -> None:
     model = make_model(nodes, {})
     model.graph.input.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2, 3]))
     report = profile(model, ModelInputs(s=[np.ones((2, 3), F)] * 2), metrics=["flops", "memory_footprint"])
-    assert "Loop of an unknown number of turns (1 call)" in report.status("flops").missing
+    assert "SequenceMap (1 call)" in report.status("flops").missing
     assert "an input of unknown size (1 call)" in report.status("memory_footprint").missing
     del model.graph.input[:]
     model.graph.input.add().name = "s"  # nothing is known of it
