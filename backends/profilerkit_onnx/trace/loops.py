@@ -7,15 +7,14 @@ before. If the number of turns is not known, one is counted, and the loop is nam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto, TensorProto, TypeProto
+from onnx import GraphProto, TensorProto
 
 from profilerkit.backend_kit.graph_branches import count_first
 from profilerkit.backend_kit.graph_work import Executed, Work
-from profilerkit.backend_kit.running_order import Turns
+from profilerkit.backend_kit.running_order import Body, Turns
 
 from ..model.nodes import name_node
 from ..model.types import common_type, tensor_type
@@ -30,131 +29,79 @@ _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
 
 
-class _AnyTurn(NamedTuple):
-    """The work and the results of the body of a loop, as far as they are the same in every turn.
-
-    Attributes:
-        work: Its work in all turns together.
-        goes_on: Whether another turn follows.
-        carried: The values that it passes to the next turn.
-        stacked: The values that the loop collects from every turn.
-    """
-
-    work: Work
-    goes_on: Value
-    carried: Sequence[Value]
-    stacked: Sequence[Value]
-
-
 def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
-    """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and the values of the first turn."""
+    """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and the values of the first turn.
+
+    A loop is noted as two operators. The one before its body makes the number of a turn and its condition, which are
+    alive while the body runs; the one after it makes the stacked values of all turns.
+    """
     visit.require_inputs(2)
-    body = visit.find_graph("body", len(visit.inputs), 1 + len(visit.node.output))
+    graph = visit.find_graph("body", len(visit.inputs), 1 + len(visit.node.output))
     walk.hold_reads(visit)
     limit, condition, *begins = visit.inputs
-    loop = _Loop(walk, visit, body, condition, begins)
-    turns = loop.find_turns(limit)
+    turns = _find_turns(limit, condition)
+    number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
+    # A turn begins only while the condition holds, so inside the body it is true. Without one nothing is known.
+    true = None if condition is None else np.asarray(True)
+    goes_on = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
+    walk.work.append(Executed("Loop", walk.node, (), (number, goes_on), visit.times))
+
+    body = _walk_any_turn(walk, visit, graph, (number, goes_on), begins, turns.number_to_count)
+    goes_on_after, *results = body.outputs
+    ends, collected = results[: len(begins)], results[len(begins) :]
+    if turns.most is not None and condition is not None and condition.is_true and goes_on_after.is_true:
+        turns = Turns(turns.most, turns.most)  # nothing but the limit ends it
+
+    stacked = [stack_turns(walk, value, 0, turns.exact) for value in collected]
+    if turns.exact is None:  # it may stop early, or not run
+        reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(visit.node))
+        walk.work.add_loop(count_first(body.work, Work(), walk.path, reason))
+    elif turns.exact > 0:
+        walk.work.add_loop(body.work)
+    missing = "Loop of an unknown number of turns" if turns.most is None else ""
+    last = () if turns.exact == 0 else results
+    walk.work.append(Executed("Loop", walk.node, last, stacked, visit.times, missing=missing))
+
     follows_inputs = any(value is not None and value.from_inputs for value in (limit, condition))
-    turn = loop.walk_any_turn(turns)
-    if turns.most is not None and loop.never_stops(turn):
-        turns = Turns(turns.most, turns.most)
     walk.follows_inputs |= follows_inputs and turns.exact is not None
-    stacked = loop.note(turns, turn)
-    carried = [_choose_last(turns, begin, end) for begin, end in zip(begins, turn.carried, strict=True)]
+    carried = [_choose_last(turns, begin, end) for begin, end in zip(begins, ends, strict=True)]
     return [*(value.mark_from_inputs() if follows_inputs else value for value in carried), *stacked]
 
 
-def _read_limit(limit: Value | None) -> int | None:
-    """Return how often a loop runs at most; None if the limit is not known, or there is no limit."""
-    if limit is None or limit.array is None:
-        return None
-    number = int(limit.array.item())
-    return None if number == _NO_LIMIT else max(number, 0)
+def _find_turns(limit: Value | None, condition: Value | None) -> Turns:
+    """Return how often the body of a loop runs, as far as that is known before the walk over it."""
+    most = None
+    if limit is not None and limit.array is not None and int(limit.array.item()) != _NO_LIMIT:
+        most = max(int(limit.array.item()), 0)
+    if condition is None:  # the condition that the body makes is ignored then
+        return Turns(most or 0, most)
+    is_over = most == 0 or (condition.array is not None and not condition.is_true)
+    return Turns(0, 0 if is_over else most)
 
 
-@dataclass(frozen=True)
-class _Loop:
-    """A ``Loop`` that the walk has come to.
+def _walk_any_turn(
+    walk: Walk,
+    visit: Visit,
+    graph: GraphProto,
+    own: Sequence[Value],
+    begins: Sequence[Value | None],
+    number_to_count: int,
+) -> Body[Work, Value]:
+    """Walk the body of a loop with the facts that hold in every turn; it gets ``own`` and the carried values.
 
-    Attributes:
-        walk: The walk.
-        visit: The visit to its node.
-        graph: Its body.
-        condition: Whether the first turn begins; None if nothing but the limit ends the loop.
-        begins: The values at the first turn that are carried from turn to turn.
+    The sizes of the first turn are tried first. If a turn returns a value of another size, that size is unknown, and
+    the body is walked again, until it returns the sizes that it gets.
     """
-
-    walk: Walk
-    visit: Visit
-    graph: GraphProto
-    condition: Value | None
-    begins: Sequence[Value | None]
-
-    def find_turns(self, limit: Value | None) -> Turns:
-        """Return how often the body runs, as far as that is known before the walk over it."""
-        most = _read_limit(limit)
-        if self.condition is None:  # the condition that the body makes is ignored then
-            return Turns(most or 0, most)
-        is_over = most == 0 or (self.condition.array is not None and not self.condition.is_true)
-        return Turns(0, 0 if is_over else most)
-
-    def walk_any_turn(self, turns: Turns) -> _AnyTurn:
-        """Walk the body with the facts that hold in every turn.
-
-        The sizes of the first turn are tried first. If a turn returns a value of another size, that size is unknown,
-        and the body is walked again, until it returns the sizes that it gets.
-        """
-        number, condition = self._make_own_values()
-        carried = [begin and begin.carry() for begin in self.begins]
-        while True:
-            body = self.walk.walk_body(self.visit, self.graph, [number, condition, *carried], turns.number_to_count)
-            goes_on, *outputs = body.outputs
-            handed_on, stacked = outputs[: len(carried)], outputs[len(carried) :]
-            common = [
-                before and replace(before, type=common_type(before.type, after.type))
-                for before, after in zip(carried, handed_on, strict=True)
-            ]
-            if _list_types(common) == _list_types(carried):
-                return _AnyTurn(body.work, goes_on, handed_on, stacked)
-            carried = common
-
-    def _make_own_values(self) -> tuple[Value, Value]:
-        """Return the number of a turn and its condition, which the loop itself makes for its body; note that it does.
-
-        A loop is noted as two operators: this one before its body, because these two values are alive while the body
-        runs, and one after it.
-        """
-        # A turn begins only while the condition holds, so inside the body it is true. Without one nothing is known.
-        true = None if self.condition is None else np.asarray(True)
-        condition = Value(next(self.walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
-        number = Value(next(self.walk.numbers), tensor_type(TensorProto.INT64, ()))
-        self.walk.work.append(Executed("Loop", self.walk.node, (), (number, condition), self.visit.times))
-        return number, condition
-
-    def never_stops(self, turn: _AnyTurn) -> bool:
-        """Return whether nothing but the limit ends the loop, though it has a condition: this is always true."""
-        return self.condition is not None and self.condition.is_true and turn.goes_on.is_true
-
-    def note(self, turns: Turns, turn: _AnyTurn) -> list[Value]:
-        """Note the work of the body, and the loop itself, which makes the stacked values of all turns; return these."""
-        stacked = [stack_turns(self.walk, value, 0, turns.exact) for value in turn.stacked]
-        last = () if turns.exact == 0 else (*turn.carried, *turn.stacked)
-        if turns.exact is None:
-            self.walk.work.add_loop(self._choose_work(turns, turn))
-        elif turns.exact > 0:
-            self.walk.work.add_loop(turn.work)
-        missing = "Loop of an unknown number of turns" if turns.most is None else ""
-        self.walk.work.append(Executed("Loop", self.walk.node, last, stacked, self.visit.times, missing=missing))
-        return stacked
-
-    def _choose_work(self, turns: Turns, turn: _AnyTurn) -> Work:
-        """Return the choice between the work of the body and none: the loop may stop early, or not run."""
-        reason = (_MAY_NOT_RUN if turns.most is None else _MAY_STOP).format(name_node(self.visit.node))
-        return count_first(turn.work, Work(), self.walk.path, reason)
-
-
-def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
-    return [None if value is None else value.type for value in values]
+    carried = [begin and begin.carry() for begin in begins]
+    while True:
+        body = walk.walk_body(visit, graph, [*own, *carried], number_to_count)
+        common = [
+            before and replace(before, type=common_type(before.type, after.type))
+            for before, after in zip(carried, body.outputs[1:], strict=False)  # behind the condition
+        ]
+        if [value and value.type for value in common] == [value and value.type for value in carried]:
+            return body
+        carried = common
 
 
 def _choose_last(turns: Turns, before: Value | None, after: Value) -> Value:
