@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto
 
 from .types import LARGEST
 
@@ -30,27 +30,15 @@ def _list_parts(model: ModelProto, values: bool) -> Iterator[bytes]:
     """Yield the bytes of the digest; a list begins with its length, so that two lists never look like one list."""
     graph = model.graph
     yield graph.name.encode()
-    for messages in (model.opset_import, model.functions, model.metadata_props, graph.metadata_props, graph.node):
-        yield from _serialize(messages)
-    for types in (graph.input, graph.output, graph.value_info, graph.sparse_initializer):
-        yield from _serialize(types)
+    for messages in (
+        *(model.opset_import, model.functions, model.metadata_props, graph.metadata_props),
+        *(graph.node, graph.input, graph.output, graph.value_info, graph.sparse_initializer),
+    ):
+        yield len(messages).to_bytes(8, "little")
+        yield from (message.SerializeToString(deterministic=True) for message in messages)
     for tensor in graph.initializer:
         if values or math.prod(tensor.dims) <= LARGEST:
             yield tensor.SerializeToString(deterministic=True)
-        else:
-            yield _strip_values(tensor)
-
-
-def _serialize(messages: Iterable[object]) -> Iterator[bytes]:
-    """Yield how many messages there are, and the bytes of each."""
-    texts = [message.SerializeToString(deterministic=True) for message in messages]  # type: ignore[attr-defined]
-    yield len(texts).to_bytes(8, "little")
-    yield from texts
-
-
-def _strip_values(tensor: TensorProto) -> bytes:
-    """Return the bytes of a tensor without its elements: name, shape, dtype, and the place of external elements."""
-    shell = TensorProto(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
-    shell.data_location = tensor.data_location
-    shell.external_data.extend(tensor.external_data)
-    return bytes(shell.SerializeToString(deterministic=True))
+        else:  # all but its elements
+            place = [(entry.key, entry.value) for entry in tensor.external_data]
+            yield repr((tensor.name, list(tensor.dims), tensor.data_type, tensor.data_location, place)).encode()

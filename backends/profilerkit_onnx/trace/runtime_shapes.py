@@ -50,22 +50,22 @@ def read_element(call: NodeCall, index: int = 0) -> int:
     return _ELEMENTS.get(call.input_dtypes[index], 0) if call.has_input(index) else 0
 
 
+def make(call: NodeCall, *shapes: Sequence[int], element: int = 0, otherwise: int = 0) -> Types:
+    """Return the types of outputs of these shapes and the dtype of an input; if it is left out, of another dtype."""
+    return [tensor_type(read_element(call, element) or otherwise, shape) for shape in shapes]
+
+
 def keep_shape(element: int = 0, otherwise: int = 0) -> Rule:
     """Return the rule that the output has the shape of the first input and the dtype of an input.
 
     If that input is left out, the dtype is ``otherwise``.
     """
-    return lambda call: [tensor_type(read_element(call, element) or otherwise, call.inputs[0])]
+    return lambda call: make(call, call.inputs[0], element=element, otherwise=otherwise)
 
 
 def broadcast(*indices: int, element: int) -> Rule:
     """Return the rule that the output has the broadcast shape of inputs, and the dtype of one input."""
-
-    def rule(call: NodeCall) -> Types:
-        shape = np.broadcast_shapes(*(call.inputs[index] for index in indices))
-        return [tensor_type(read_element(call, element), shape)]
-
-    return rule
+    return lambda call: make(call, np.broadcast_shapes(*(call.inputs[index] for index in indices)), element=element)
 
 
 def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
@@ -83,7 +83,7 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
         output = _infer_by_standard(op, call.attributes, shapes)
         if has_channels_last:
             output = Shape((output[0], *output[2:], output[1]))
-        return [tensor_type(read_element(call, element) or TensorProto.FLOAT, output)]
+        return make(call, output, element=element, otherwise=TensorProto.FLOAT)
 
     return rule
 
@@ -94,7 +94,7 @@ def multiply_matrices(element: int) -> Rule:
     def rule(call: NodeCall) -> Types:
         first = turn(call.inputs[0], bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))
         other = turn(call.inputs[1], bool(call.attribute("transB", 0)), bool(call.attribute("transBatchB", 0)))
-        return [tensor_type(read_element(call, element), _infer_by_standard("MatMul", {}, [first, other]))]
+        return make(call, _infer_by_standard("MatMul", {}, [first, other]), element=element)
 
     return rule
 
@@ -119,7 +119,7 @@ def _infer_by_standard(op: str, attributes: Mapping[str, Any], shapes: Sequence[
 
 def _multiply_packed(call: NodeCall) -> Types:
     """A product with weights of few bits, which are packed: an attribute tells how many columns they have."""
-    return [tensor_type(read_element(call), Shape((*call.inputs[0][:-1], int(call.attribute("N")))))]
+    return make(call, (*call.inputs[0][:-1], int(call.attribute("N"))))
 
 
 def _look_up_packed(call: NodeCall) -> Types:
@@ -127,7 +127,7 @@ def _look_up_packed(call: NodeCall) -> Types:
     table, axis = list(call.inputs[0]), call.attribute("gather_axis", 0)
     if read_element(call, 0) == TensorProto.UINT8:
         table[-1] *= 8 // call.attribute("bits", 4)
-    return [tensor_type(read_element(call, 2), (*table[:axis], *call.inputs[1], *table[axis:][1:]))]
+    return make(call, (*table[:axis], *call.inputs[1], *table[axis:][1:]), element=2)
 
 
 def _attend(call: NodeCall, past_index: int = 4, element: int = 0) -> Types:
@@ -139,14 +139,14 @@ def _attend(call: NodeCall, past_index: int = 4, element: int = 0) -> Types:
     # Memory that earlier and present keys share has room for them already.
     keys = past if call.attribute("past_present_share_buffer", 0) else length + past
     present = (2, batch, heads, keys, width // heads)  # 2: keys and values
-    return [tensor_type(read_element(call, element), shape) for shape in ((batch, length, width), present)]
+    return make(call, (batch, length, width), present, element=element)
 
 
 def _attend_multi_head(call: NodeCall) -> Types:
     """Queries, keys and values are inputs of their own, or packed into fewer: 5 dimensions are packed ones."""
     query, heads = call.inputs[0], call.attribute("num_heads")
     if len(query) == 5:  # queries, keys and values in one
-        return [tensor_type(read_element(call), (*query[:2], heads * query[4]))]
+        return make(call, (*query[:2], heads * query[4]))
     key, past_keys, past_length = call.inputs[1], 6, 8
     if len(key) == 5:  # keys and values in one
         keys, width = key[1], heads * key[4]
@@ -156,12 +156,8 @@ def _attend_multi_head(call: NodeCall) -> Types:
         keys, width = key[1], call.inputs[2][2]
     past = call.inputs[past_keys][2] if call.has_input(past_keys) else 0
     all_keys = past if call.has_input(past_length) else keys + past  # with that length, there is room for them already
-    shapes = [
-        (*query[:2], width),
-        (query[0], heads, all_keys, query[2] // heads),
-        (query[0], heads, all_keys, width // heads),
-    ]
-    return [tensor_type(read_element(call), shape) for shape in shapes]
+    present = query[0], heads, all_keys
+    return make(call, (*query[:2], width), (*present, query[2] // heads), (*present, width // heads))
 
 
 def _attend_grouped(call: NodeCall) -> Types:
@@ -174,14 +170,14 @@ def _attend_grouped(call: NodeCall) -> Types:
     # The cache may have room for later keys already: then it does not grow.
     total = call.value(all_keys) if call.has_input(all_keys) else None
     keys = cache[2] + query[1] if total is None else max(cache[2], int(total.item()))
-    present = tensor_type(read_element(call, past_keys) or read_element(call), (*cache[:2], keys, cache[3]))
-    return [tensor_type(read_element(call), (*query[:2], heads * width)), present, present]
+    present = make(call, (*cache[:2], keys, cache[3]), element=past_keys, otherwise=read_element(call))
+    return [*make(call, (*query[:2], heads * width)), *present, *present]
 
 
 def _embed(call: NodeCall) -> Types:
     """Rows of a table that are looked up by words: the normalized sum, the lengths, and the sum."""
     words, table = call.inputs[0], call.inputs[2]
-    made = tensor_type(read_element(call, 2), (*words, table[1]))
+    [made] = make(call, (*words, table[1]), element=2)
     return [made, tensor_type(TensorProto.INT32, words[:1]), made]
 
 
@@ -190,32 +186,32 @@ def _run_recurrent(call: NodeCall) -> Types:
     steps, samples = call.inputs[0][:2]
     directions, units = call.inputs[2][:2]
     last = (directions, samples, units)
-    return [tensor_type(read_element(call), shape) for shape in ((steps, directions, samples, units), last, last)]
+    return make(call, (steps, directions, samples, units), last, last)
 
 
 def _normalize_sum(call: NodeCall) -> Types:
     """The normalized sum first, and the sum itself last."""
-    [like] = keep_shape()(call)
+    [like] = make(call, call.inputs[0])
     return [like, None, None, like]
 
 
 def _unblock(call: NodeCall) -> Types:
     """Out of the blocked layout: an attribute tells how many channels are no filling."""
     x, channels = call.inputs[0], call.attribute("channels")
-    shape = (x[0], *x[2:], channels) if call.attribute("channels_last", 0) else (x[0], channels, *x[2:])
-    return [tensor_type(read_element(call), shape)]
+    return make(call, (x[0], *x[2:], channels) if call.attribute("channels_last", 0) else (x[0], channels, *x[2:]))
 
 
 def _block(call: NodeCall) -> Types:
     """Into the blocked layout, whose channels are in front."""
     x = call.inputs[0]
-    return [tensor_type(read_element(call), put_channels_second(x) if call.attribute("channels_last", 0) else x)]
+    return make(call, put_channels_second(x) if call.attribute("channels_last", 0) else x)
 
 
 def _enlarge(call: NodeCall) -> Types:
     """Each dimension grows by its scale."""
-    shape = [round(size * scale) for size, scale in zip(call.inputs[0], call.attribute("scales"), strict=True)]
-    return [tensor_type(read_element(call), tuple(shape))]
+    return make(
+        call, [round(size * scale) for size, scale in zip(call.inputs[0], call.attribute("scales"), strict=True)]
+    )
 
 
 def _concatenate(call: NodeCall) -> Types:
@@ -223,7 +219,7 @@ def _concatenate(call: NodeCall) -> Types:
     shapes = [call.inputs[index] for index in range(2, len(call.inputs), 3)]
     axis, joined = call.attribute("axis"), list(shapes[0])
     joined[axis] = sum(shape[axis] for shape in shapes)
-    return [tensor_type(read_element(call, 2), tuple(joined))]
+    return make(call, joined, element=2)
 
 
 def _make_floats(call: NodeCall) -> Types:
@@ -238,7 +234,7 @@ def _compare(call: NodeCall) -> Types:
 
 def _normalize_groups_of_sum(call: NodeCall) -> Types:
     """The normalized sum, and the sum itself."""
-    return keep_shape()(call) * 2
+    return make(call, call.inputs[0], call.inputs[0])
 
 
 _MICROSOFT, _BLOCKED = "com.microsoft::", "com.microsoft.nchwc::"
