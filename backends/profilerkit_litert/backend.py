@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -84,13 +84,10 @@ class LiteRTBackend(
         """Trace the graph on shapes alone."""
         return trace_model(model, inputs)
 
-    @contextmanager
-    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
-        """Yield a `Run` of the interpreter; the first call is its making, and one pass."""
-        mode = self.mode(options)
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return the context of a `Run` of the interpreter; the first call is its making, and one pass."""
         self.resolve_device(model, options.device)
-        with prepare_run(model, inputs, mode, options.num_threads) as run:
-            yield run
+        return prepare_run(model, inputs, self.mode(options), options.num_threads)
 
     def time_nodes(
         self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -115,12 +115,10 @@ class OnnxBackend(
         """Whether onnxruntime is installed; without it models are only counted."""
         return is_installed()
 
-    @contextmanager
-    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
-        """Yield a `Run` of onnxruntime's; the first call is the making of the session, and one pass."""
-        level, device = self.mode(options), self.resolve_device(model, options.device)
-        with prepare_run(model, inputs, level, device, options.num_threads) as run:
-            yield run
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return the context of a `Run` of onnxruntime's; the first call is the making of the session, and one pass."""
+        device = self.resolve_device(model, options.device)
+        return prepare_run(model, inputs, self.mode(options), device, options.num_threads)
 
     def time_nodes(
         self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -74,12 +74,9 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
         """Trace the graph on the shapes that OpenVINO infers."""
         return trace_model(model, inputs)
 
-    @contextmanager
-    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
-        """Yield a `Run` of the compiled model; the first call is the compilation, and one pass."""
-        mode, device = self.mode(options), resolve_device(options.device)
-        with prepare_run(model, inputs, device, mode, options.num_threads) as run:
-            yield run
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return the context of a `Run` of the compiled model; the first call is the compilation, and one pass."""
+        return prepare_run(model, inputs, resolve_device(options.device), self.mode(options), options.num_threads)
 
     def time_nodes(
         self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None
