@@ -74,7 +74,7 @@ def swish(call: NodeCall) -> Cost:
 
 
 @register_op_cost("SwiGLU")
-def gated_swish(call: NodeCall) -> Cost:
+def swiglu(call: NodeCall) -> Cost:
     """``a * sigmoid(a) * b``."""
     elements = call.outputs[0].numel
     return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements))

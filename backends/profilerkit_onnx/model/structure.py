@@ -40,5 +40,5 @@ def _list_parts(model: ModelProto, values: bool) -> Iterator[bytes]:
         if values or math.prod(tensor.dims) <= LARGEST:
             yield tensor.SerializeToString(deterministic=True)
         else:  # all but its elements
-            place = [(entry.key, entry.value) for entry in tensor.external_data]
-            yield repr((tensor.name, list(tensor.dims), tensor.data_type, tensor.data_location, place)).encode()
+            location = [(entry.key, entry.value) for entry in tensor.external_data]
+            yield repr((tensor.name, list(tensor.dims), tensor.data_type, tensor.data_location, location)).encode()

@@ -83,18 +83,18 @@ def _walk_any_turn(
     walk: Walk,
     visit: Visit,
     graph: GraphProto,
-    own: Sequence[Value],
+    own_values: Sequence[Value],
     begins: Sequence[Value | None],
     number_to_count: int,
 ) -> Body[Work, Value]:
-    """Walk the body of a loop with the facts that hold in every turn; it gets ``own`` and the carried values.
+    """Walk the body of a loop with the facts that hold in every turn; it gets ``own_values`` and the carried values.
 
     The sizes of the first turn are tried first. If a turn returns a value of another size, that size is unknown, and
     the body is walked again, until it returns the sizes that it gets.
     """
     carried = [begin and begin.carry() for begin in begins]
     while True:
-        body = walk.walk_body(visit, graph, [*own, *carried], number_to_count)
+        body = walk.walk_body(visit, graph, [*own_values, *carried], number_to_count)
         common = [
             before and replace(before, type=common_type(before.type, after.type))
             for before, after in zip(carried, body.outputs[1:], strict=False)  # behind the condition
