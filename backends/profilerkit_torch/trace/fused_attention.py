@@ -25,6 +25,9 @@ __all__ = ["FusedAttention"]
 
 #: Kernels by their numbers in torch. The layout of cuDNN's output is that of flash attention.
 _FLASH, _EFFICIENT, _CUDNN = 1, 2, 3
+_OPERATOR = torch.ops.aten.scaled_dot_product_attention
+#: The function, and the operator that an exported program calls.
+_ATTENTION: frozenset[Any] = frozenset((F.scaled_dot_product_attention, _OPERATOR, _OPERATOR.default))
 _ONE_HOT: Any = F.one_hot
 
 
@@ -44,7 +47,7 @@ class FusedAttention(PassMode):
         kwargs = kwargs or {}
         if find_transform_level() is not None:  # transforms have rules of their own
             return func(*args, **kwargs)
-        if func is F.scaled_dot_product_attention:
+        if func in _ATTENTION:
             query = args[0] if args else kwargs["query"]
             return func(*args, **kwargs) if query.is_nested else self._attend(*args, **kwargs)
         if func is F.multi_head_attention_forward:

@@ -32,8 +32,13 @@ from .training_recorder import TrainingRecorder
 __all__ = ["RECURRENT_FUNCTIONS", "run_recurrent", "without_onednn"]
 
 _onednn: Any = torch.backends.mkldnn
-#: The kinds of layers by the functions that run them.
-RECURRENT_FUNCTIONS: dict[Any, str] = {getattr(torch, kind): kind for kind in recurrent.GATES}
+#: The kinds of layers by the functions that run them; an exported program calls the operators.
+RECURRENT_FUNCTIONS: dict[Any, str] = {
+    function: kind
+    for kind in recurrent.GATES
+    for operator in [getattr(torch.ops.aten, kind)]
+    for function in (getattr(torch, kind), operator, operator.input, operator.data)
+}
 
 
 def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *arguments: Any) -> Any:

@@ -40,10 +40,6 @@ class StepFunctions(FusedAttention):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function in the way of a step, if it has one; otherwise as `FusedAttention` does."""
         kwargs = kwargs or {}
-        if func is torch.lstm:
-            has_other_kernel = _has_onednn_kernel(*args[:2])
-            with without_onednn():
-                return self._run_recurrent(func, args, kwargs, has_other_kernel)
         if func in RECURRENT_FUNCTIONS:
             return self._run_recurrent(func, args, kwargs)
         if func is functional.linear and find_transform_level() is None:
@@ -53,13 +49,15 @@ class StepFunctions(FusedAttention):
                 return run_higher_order(self._recorder, func, args, kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _run_recurrent(self, func: Callable[..., Any], args: Any, kwargs: Any, has_other_kernel: bool = False) -> Any:
+    def _run_recurrent(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run recurrent layers, each as one operator if its cost is known; else the CPU keeps more than is counted."""
         kind, is_whole = RECURRENT_FUNCTIONS[func], not (kwargs or self._takes_layers_apart)
-        result = run_recurrent(self._recorder, kind, *args) if is_whole else None
-        if self._device.type == "cpu" and (result is None or has_other_kernel):
-            self._recorder.unsized[f"the workspace of {kind}"] += 1
-        return func(*args, **kwargs) if result is None else result
+        has_other_kernel = kind == "lstm" and _has_onednn_kernel(*args[:2])
+        with without_onednn() if kind == "lstm" else nullcontext():
+            result = run_recurrent(self._recorder, kind, *args) if is_whole else None
+            if self._device.type == "cpu" and (result is None or has_other_kernel):
+                self._recorder.unsized[f"the workspace of {kind}"] += 1
+            return func(*args, **kwargs) if result is None else result
 
     def _attend(
         self,

@@ -28,16 +28,20 @@ KINDS = {"RNN": (1, 2, 2), "GRU": (3, 11, 11), "LSTM": (4, 13, 13)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_costs_what_the_formulas_say(kind: str) -> None:
+@pytest.mark.parametrize("is_exported", [False, True])
+@pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")  # of torch's own export
+def test_a_layer_costs_what_the_formulas_say(kind: str, is_exported: bool) -> None:
     """Matrices of gates * 4 x (6 + 4), two biases of gates * 4; nobody needs the gradients of input and first state."""
     gates, forward, backward = KINDS[kind]
     rows, units = gates * UNITS, POSITIONS * UNITS
     matrices, biases = rows * (FEATURES + UNITS), 2 * rows
     unwanted = POSITIONS * rows * FEATURES + SAMPLES * rows * UNITS
-    trace = step(getattr(nn, kind)(FEATURES, UNITS), ones(STEPS, SAMPLES, FEATURES))
+    layer, x = getattr(nn, kind)(FEATURES, UNITS), ones(STEPS, SAMPLES, FEATURES)
+    trace = step(torch.export.export(layer, (x,)).module() if is_exported else layer, x)
     assert trace.macs == 3 * POSITIONS * matrices - unwanted
     assert trace.flops == 2 * trace.macs + units * (forward + backward) + 2 * POSITIONS * biases
     assert all(row["own_flops"] == trace.flops for row in trace.table if not row["path"])
+    assert any("lstm" in reason for reason in trace.memory.missing) == (kind == "LSTM")
 
 
 def test_two_layers_in_two_directions() -> None:

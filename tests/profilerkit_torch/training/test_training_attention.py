@@ -15,13 +15,23 @@ from profilerkit import ModelInputs
 SHAPE = (2, 4, 16, 8)
 
 
-def largest(device: str = "cpu", inputs: tuple[torch.Tensor, ...] = (), **options: Any) -> int:
+#: What models call, and what exported programs call.
+FUNCTIONS = (
+    nn.functional.scaled_dot_product_attention,
+    torch.ops.aten.scaled_dot_product_attention,
+    torch.ops.aten.scaled_dot_product_attention.default,
+)
+
+
+def largest(
+    device: str = "cpu", inputs: tuple[torch.Tensor, ...] = (), function: Any = FUNCTIONS[0], **options: Any
+) -> int:
     """Return the most elements that one tensor of the attention has in a training step."""
 
-    def attend(self: Any, *masks: torch.Tensor) -> torch.Tensor:
+    def attend(self: Any, *masks: torch.Tensor) -> Any:
         heads = self.weight.expand(SHAPE) * 1
         given = {**options, "attn_mask": masks[0]} if masks else options
-        return nn.functional.scaled_dot_product_attention(heads, heads, heads, **given)
+        return function(heads, heads, heads, **given)
 
     model = Call(attend)
     model.weight = nn.Parameter(torch.ones(8, device=device))
@@ -40,8 +50,9 @@ MASK = torch.ones(2, 1, 16, 16, dtype=torch.bool)
     ("options", "inputs"),
     [({}, ()), ({"is_causal": True}, ()), ({"scale": 0.5}, ()), ({}, (MASK,)), ({}, (MASK.float(),))],
 )
-def test_one_kernel_keeps_no_scores(options: dict[str, Any], inputs: tuple[torch.Tensor, ...]) -> None:
-    assert largest(inputs=inputs, **options) == HEADS
+@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+def test_one_kernel_keeps_no_scores(function: Any, options: dict[str, Any], inputs: tuple[torch.Tensor, ...]) -> None:
+    assert largest(inputs=inputs, function=function, **options) == HEADS
 
 
 def test_dropout_is_spelt_out_on_the_cpu_alone() -> None:
