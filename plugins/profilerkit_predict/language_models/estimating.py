@@ -79,10 +79,7 @@ class Estimator:
         bound = step.seconds or 0.0
         attention = self._estimate_attention(step, batch, new_tokens, cached)
         total = max(self._estimate_but_attention(batch, batch * new_tokens) + attention, bound)
-        middle, low, high = self.calibration.correction("forward")
-        value = max(total * middle, bound)
-        lowest = max(min(total * low, value), bound)
-        return Estimate(value, lowest, value * high / middle, "calibrated")
+        return Estimate(*self.calibration.correction("forward").correct(total, bound), "calibrated")
 
     @property
     def _shapes(self) -> StepShapes:

@@ -22,6 +22,7 @@ from profilerkit_pages.figures.canvas import (
 from .fitting import DeviceMemory
 from .report_data import ReportData
 from .report_tables import list_steps
+from .serving import make_cycle
 from .speculation import NOTHING_DRAFTED
 from .steps import Step
 
@@ -175,13 +176,9 @@ class _Rates(NamedTuple):
 
 def _compute_rates(report: ReportData, batch: int) -> _Rates:
     """Return the rates of a step in the middle of the generation."""
-    cached = report.prompt + report.new // 2
     speculation = report.speculation or NOTHING_DRAFTED
-    drafted = speculation.count_drafted(cached, report.facts.sizes.longest_context)
-    steps = [report.cost(batch, 1 + drafted, cached, 1 + drafted)]
-    draft = speculation.draft(batch, cached)
-    if draft is not None:
-        steps.append(draft.repeat(drafted))
+    check, draft, drafted = make_cycle(report.cost, batch, report.prompt + report.new // 2, speculation)
+    steps = [check] if draft is None else [check, draft.repeat(drafted)]
     tokens = batch * speculation.count_tokens(drafted)
     durations = ([step.seconds, step.compute_seconds, step.memory_seconds] for step in steps)
     totals = [sum(seconds or 0.0 for seconds in of_steps) for of_steps in zip(*durations, strict=True)]

@@ -38,9 +38,6 @@ _KINDS = {
         r"ffn_gate_up(_shexp)?)\.\w+"
     ),
 }
-_CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
-_LEFT_OUT_NOTE = "{bytes:,} bytes of layers that predict further tokens are left out"
-_ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
 
 
 def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFacts:
@@ -51,7 +48,12 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
     sizes, dtype = GgufSizes(read_gguf(path)), dtype or "float16"
     used = [tensor for tensor in sizes.file.tensors if not sizes.is_of_mtp_layer(tensor)]
     left_out = sum(tensor.bytes for tensor in sizes.file.tensors) - sum(tensor.bytes for tensor in used)
-    notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
+    notes = [
+        f"the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise",
+        "a file does not tell the memory of activations: what fits leaves them out",
+    ]
+    if left_out:
+        notes.append(f"{left_out:,} bytes of layers that predict further tokens are left out")
     weights = _describe_weights(sizes, used)
     parts, latent = _list_parts(weights), sizes.find_latent()
     return ModelFacts(
@@ -66,7 +68,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         architecture=sizes.architecture,
         matrices=tuple(_list_matrices(weights)),
         mtp_layer_count=sizes.mtp_layers,
-        notes=(*notes, _LEFT_OUT_NOTE.format(bytes=left_out)) if left_out else tuple(notes),
+        notes=tuple(notes),
     )
 
 

@@ -114,13 +114,20 @@ def average_later_token(
     return decoding.average_seconds(decoding.list_cycles(_spread_indices(new - 1)))
 
 
-class _Cycle(NamedTuple):
+class Cycle(NamedTuple):
     """A step after the first token, and the step that drafts a token for it; None if nothing is drafted."""
 
     check: Step
     draft: Step | None
     #: How many tokens are drafted.
     drafted: int
+
+
+def make_cycle(cost: StepCost, batch: int, cached: int, speculation: Speculation) -> Cycle:
+    """Return the step that makes the next tokens of so many sequences, after so many."""
+    drafted = speculation.count_drafted(cached, cost.facts.sizes.longest_context)
+    check = cost(batch, 1 + drafted, cached, 1 + drafted)
+    return Cycle(check, speculation.draft(batch, cached) if drafted else None, drafted)
 
 
 class _Decoding(NamedTuple):
@@ -132,15 +139,12 @@ class _Decoding(NamedTuple):
     new: int
     speculation: Speculation
 
-    def list_cycles(self, indices: Iterable[int] | None = None) -> Iterator[_Cycle]:
+    def list_cycles(self, indices: Iterable[int] | None = None) -> Iterator[Cycle]:
         """Yield the steps, or some of them by their indices."""
         for index in range(self.new - 1) if indices is None else indices:
-            cached = self.prompt + index
-            drafted = self.speculation.count_drafted(cached, self.cost.facts.sizes.longest_context)
-            check = self.cost(self.batch, 1 + drafted, cached, 1 + drafted)
-            yield _Cycle(check, self.speculation.draft(self.batch, cached) if drafted else None, drafted)
+            yield make_cycle(self.cost, self.batch, self.prompt + index, self.speculation)
 
-    def average_seconds(self, cycles: Iterable[_Cycle]) -> float | None:
+    def average_seconds(self, cycles: Iterable[Cycle]) -> float | None:
         """Return the mean seconds of a token; None if one is not known, or for no step.
 
         Tokens are drafted one after the other, then all are checked.

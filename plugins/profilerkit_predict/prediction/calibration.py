@@ -52,12 +52,28 @@ class Network:
         return self.phase.endswith(_COMPILED)
 
 
+class Corrected(NamedTuple):
+    """Estimated seconds, and the ends of their interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
 class Correction(NamedTuple):
     """By which factors networks take longer than their operators add up to: in the middle, and at both ends."""
 
     middle: float
     low: float
     high: float
+
+    def correct(self, seconds: float, bound: float) -> Corrected:
+        """Return the estimate for operators of so many seconds; nothing is below the bound.
+
+        The upper end is as far above the estimate if the bound lifts that.
+        """
+        estimate = max(seconds * self.middle, bound)
+        return Corrected(estimate, max(min(seconds * self.low, estimate), bound), estimate * self.high / self.middle)
 
 
 @dataclass(frozen=True)

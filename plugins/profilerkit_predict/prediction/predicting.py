@@ -139,14 +139,14 @@ class _Predictor:
         if not is_cpu and not self.compiled:
             host_seconds += sum(region.host_seconds for region in regions)
         together = device_seconds + host_seconds if is_cpu else max(device_seconds, host_seconds)
-        total = max(together, bound)  # `correction` is relative to this total, not to the sum of the tables alone
-        middle, low, high = calibration.correction(name_phase(prediction.phase, self.compiled))
-        estimate = max(total * middle, bound)
+        # The correction is relative to this time, not to the sum of the tables alone.
+        correction = calibration.correction(name_phase(prediction.phase, self.compiled))
+        estimate, low, high = correction.correct(max(together, bound), bound)
         return replace(
             prediction,
             estimate=estimate,
-            low=max(min(total * low, estimate), bound),
-            high=None if self.trace.uncounted else estimate * high / middle,  # as wide if the bound lifts the middle
+            low=low,
+            high=None if self.trace.uncounted else high,
             binds="dispatch" if host_seconds > device_seconds else _find_binding(regions),
             device_seconds=device_seconds,
             host_seconds=host_seconds,
