@@ -80,11 +80,15 @@ def _grid(cells: list[Row], widths: list[int]) -> str:
 
 
 def of_operators(formulas: Iterable[tuple[str, PerElements]]) -> str:
-    """Return the table of operators and what each of their elements takes; one row for those that are alike."""
+    """Return the table of operators and what each of their elements takes; one row for those that are alike.
+
+    A formula may stand behind several names of operators, with spaces between them.
+    """
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for name, formula in formulas:
+    for names, formula in formulas:
         flops = partial(_flops, formula)
-        alike.setdefault((str(flops()), name_parts(flops), summary(formula)), []).append(f"``{name}``")
+        operators = alike.setdefault((str(flops()), name_parts(flops), summary(formula)), [])
+        operators += [f"``{name}``" for name in names.split()]
     rows = [(", ".join(names), *facts) for facts, names in alike.items()]
     return table(("operator", "FLOPs", "made of", "formula"), _fold(rows))
 
