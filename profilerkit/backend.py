@@ -142,7 +142,7 @@ class Backend(ABC):
     devices), train/eval flags, hooks, attributes and ``state_dict`` keys.
 
     A backend with further capabilities also has the methods of a protocol in `profilerkit.protocols`, such as
-    `TimesLayers`.
+    `TimesLayers`. All profilers share one instance: what it keeps of a model is for no other one.
     """
 
     #: The name in reports and in ``backend=``: "torch".
