@@ -5,6 +5,7 @@ The process is used for nothing else: it has as many devices as the mesh, all on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -116,36 +117,46 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     walk = cast(ShareWalk, walked.walk)
     counted = trace_of_program(share.subject, share.traced, walked, training=True)
     step_bytes = StepBytes.read(share.subject.leaves, share.traced.inputs, program.memory)
-    positions = {id(executed): index for index, executed in enumerate(walk.work.operators)}
-    exchanged = tuple(_list_exchanged(walk, share, model.mesh, positions))
-    apart = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]
-    unknown.update(f"{kind} of a branch that is not counted" for kind in apart)
-    uncounted = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
-    idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
+    exchanged = tuple(_list_exchanged(walk, share, model.mesh))
+    whole = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
     trace = replace(
         counted,
         memory=step_bytes.make_timeline(len(counted.operators)),
-        uncounted={**counted.uncounted, **uncounted},
-        notes=(model.describe(), *counted.notes, *idle),
+        uncounted={**counted.uncounted, **whole},
+        notes=(
+            *(model.describe(), *counted.notes),
+            *note_idle(model.mesh, (placed.collective for placed in exchanged)),
+        ),
     )
     return RankTrace(
         trace,
         step_bytes.gradients,
         step_bytes.divide_by_layer(trace),
         step_bytes._replace(temporaries=0).divide_by_layer(trace),
-        unknown,
+        unknown + _count_in_branches(walk),
         exchanged=exchanged,
         description=model.describe(),
     )
 
 
-def _list_exchanged(
-    walk: ShareWalk, share: _Share, mesh: Mapping[str, int], positions: Mapping[int, int]
-) -> Iterator[PlacedCollective]:
-    """Yield the exchanges of a rank in a step, whose counted operators have these positions by their ``id``.
+def _find_positions(walk: ShareWalk) -> dict[int, int]:
+    """Return the position of each counted operator, by its ``id``."""
+    return {id(executed): index for index, executed in enumerate(walk.work.operators)}
+
+
+def _count_in_branches(walk: ShareWalk) -> Counter[str]:
+    """Return the exchanges in branches that are not counted, in words."""
+    positions = _find_positions(walk)
+    kinds = [one.exchange.message.kind for one in walk.exchanged if id(one.by) not in positions]
+    return Counter(f"{kind} of a branch that is not counted" for kind in kinds)
+
+
+def _list_exchanged(walk: ShareWalk, share: _Share, mesh: Mapping[str, int]) -> Iterator[PlacedCollective]:
+    """Yield the exchanges of a rank in a step, in their order.
 
     Exchanges that no equation of the jaxpr asks for come last, and belong to no layer.
     """
+    positions = _find_positions(walk)
     counted = [exchanged for exchanged in walk.exchanged if id(exchanged.by) in positions]
     for executed, exchange, spot in sorted(counted, key=lambda exchanged: positions[id(exchanged.by)]):
         phase = "backward" if executed.is_backward else "forward"
