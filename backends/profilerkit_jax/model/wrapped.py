@@ -114,7 +114,9 @@ def _take_apart(value: Any) -> _Parts:
     if isinstance(value, FunctionType):
         return _take_function_apart(value)
     if isinstance(value, functools.partial):
-        return _Parts([value.func, value.args, value.keywords], lambda parts: _make_partial(*parts))
+        return _Parts(
+            [value.func, value.args, value.keywords], lambda parts: functools.partial(parts[0], *parts[1], **parts[2])
+        )
     if isinstance(value, MethodType):
         return _take_method_apart(value)
     if type(value) is dict and len(value) <= _LONGEST:
@@ -124,10 +126,6 @@ def _take_apart(value: Any) -> _Parts:
     if _is_wrapper(value, "equinox", "flax", "jaxlib"):
         return _take_wrapper_apart(value)
     return _Parts((), lambda parts: value)
-
-
-def _make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> functools.partial[Any]:
-    return functools.partial(function, *args, **keywords)
 
 
 def _take_method_apart(method: MethodType) -> _Parts:

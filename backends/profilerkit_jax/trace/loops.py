@@ -55,36 +55,24 @@ class _Scan(NamedTuple):
 
 
 def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over the body once, and count it for each turn."""
+    """Go over the body once, and count it for each turn; its slices of stacked values are made by the scan itself."""
     scan = _Scan.read(equation, inputs)
     walk.hold(inputs)
-    inner, turns = open_jaxpr(scan.body), context.repeat(scan.length)
+    inner, turns, loop = open_jaxpr(scan.body), context.repeat(scan.length), Loop(scan.length)
     state = _make_state(inner, len(scan.consts), scan.initial)
     sliced = inner.invars[len(scan.consts) + len(state) :]
-    slices = _slice(walk, scan.stacked, sliced, scan.length, turns)
+    slices = [walk.make_slice(variable.aval, value, loop) for variable, value in zip(sliced, scan.stacked, strict=True)]
+    if slices:
+        sources = {piece.number: value.number for piece, value in zip(slices, scan.stacked, strict=True)}
+        walk.note("scan", scan.stacked, slices, turns, sources=sources)
     body = walk.walk_apart(scan.body, [*scan.consts, *state, *slices], turns)
     walk.work.add_loop(body.work)
     carried, pieces = body.outputs[: len(state)], body.outputs[len(state) :]
-    whole = _stack(walk, pieces, equation.outvars[len(state) :], context)
+    stacked = equation.outvars[len(state) :]
+    whole = [walk.make_stack(variable.aval, piece) for variable, piece in zip(stacked, pieces, strict=True)]
+    walk.note("scan", pieces, whole, context)
     last = [after if after is before else after.forget() for before, after in zip(state, carried, strict=True)]
     return [*last, *whole]
-
-
-def _slice(walk: Walk, stacked: Sequence[Value], inside: Sequence[Any], length: int, turns: Context) -> list[Value]:
-    """Return the slices of stacked values that each turn gets; note that a scan makes them."""
-    loop = Loop(length)
-    slices = [walk.make_slice(variable.aval, value, loop) for variable, value in zip(inside, stacked, strict=True)]
-    if slices:
-        sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
-        walk.note("scan", stacked, slices, turns, sources=sources)
-    return slices
-
-
-def _stack(walk: Walk, pieces: Sequence[Value], outside: Sequence[Any], context: Context) -> list[Value]:
-    """Return the values that the turns have made slices of; note that a scan makes them."""
-    whole = [walk.make_stack(variable.aval, piece) for variable, piece in zip(outside, pieces, strict=True)]
-    walk.note("scan", pieces, whole, context)
-    return whole
 
 
 def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
