@@ -19,14 +19,9 @@ from .names import find_all, find_first, refuse, require
 OpOverload: Any = type(torch.ops.aten.add.Tensor)
 OpOverloadPacket: Any = type(torch.ops.aten.add)
 if TYPE_CHECKING:
+    from torch import _ops
 
-    class HigherOrderOperator:
-        """The class of operators that take functions, for type checkers."""
-
-        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-        def name(self) -> str: ...
-
+    HigherOrderOperator = _ops.HigherOrderOperator
 else:
     #: The class of operators that take functions: conditions, loops. Without it these operators are not recognized, and
     #: a model that has one is counted in a real run, or refused.

@@ -10,7 +10,6 @@ import torch
 
 from profilerkit.backend_kit.private_names import field, find
 
-from .modes import TorchDispatchMode
 from .names import find_all, find_first, require, require_class
 
 # Classes --------------------------------------------------------------------------------------------------------------
@@ -77,22 +76,10 @@ def count_writes(tensor: torch.Tensor) -> int:
 # Fake tensors, which know their device and have no values -------------------------------------------------------------
 
 if TYPE_CHECKING:
+    from torch._subclasses import fake_tensor
 
-    class FakeTensor(torch.Tensor):
-        """The class of fake tensors, for type checkers."""
-
-        fake_device: torch.device
-        fake_mode: FakeTensorMode
-
-    class FakeTensorMode(TorchDispatchMode):
-        """The mode in which tensors are fake, for type checkers."""
-
-        cache_enabled: bool
-
-        def __init__(self, *, allow_non_fake_inputs: bool = False) -> None: ...
-
-        def from_tensor(self, tensor: torch.Tensor) -> FakeTensor: ...
-
+    FakeTensor = fake_tensor.FakeTensor
+    FakeTensorMode = fake_tensor.FakeTensorMode
 else:
     #: Without these a model that cannot run on meta tensors is counted in a real run.
     FakeTensor = find_first("torch._subclasses.fake_tensor.FakeTensor", instead=type("FakeTensor", (), {}))

@@ -41,8 +41,9 @@ class Holder(ABC):
         """Restore its contents."""
 
     def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield the names in messages of changes with these names or indices."""
-        yield self.name
+        """Yield the names in messages of changes with these names or indices; none for a holder without a name."""
+        if self.name:
+            yield self.name
 
     def restore_if_new(self, is_unwanted: Callable[[torch.Tensor], bool]) -> list[str]:
         """Restore its contents if the new ones lead to an unwanted tensor; return the names of the changes that do."""
@@ -62,7 +63,7 @@ class FunctionCache(Holder):
     __slots__ = ("_before", "_function")
 
     def __init__(self, function: Any) -> None:
-        super().__init__("")
+        super().__init__("")  # no message names it: lost results are computed again
         self._function = function
         self._before = function.cache_info()
 
@@ -86,10 +87,6 @@ class FunctionCache(Holder):
             return None
         dicts = [value for value in gc.get_referents(self._function) if type(value) is dict]
         return next((results for results in dicts if results is not vars(self._function)), None)
-
-    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield nothing: the results are computed again when they are needed."""
-        return iter(())
 
 
 class Cell(Holder):
