@@ -35,6 +35,7 @@ __all__ = [
     "module_cost",
     "override",
     "register_by_name",
+    "register_elements",
     "register_existing",
     "register_free",
     "register_module_cost",
@@ -173,18 +174,23 @@ def register_existing(formula: Formula, *names: str) -> None:
 
 
 def register_per_element(formulas: Mapping[str, Callable[[int], Cost]], argument: int | None = 0) -> None:
+    """Give the operators in each text the formula behind it, as `register_elements` does."""
+    for names, formula in formulas.items():
+        register_elements(formula, names, argument=argument)
+
+
+def register_elements(formula: Callable[[int], Cost], *names: str, argument: int | None = 0) -> None:
     """Give operators a formula for each element of an argument, or of the output, which may be several tensors.
 
-    A text may name several operators. A name without a namespace is an operator of aten, and its in-place variant.
+    A text may have several names. A name without a namespace is an operator of aten, and its in-place variant.
     ``argument`` is the position of the argument; None for the output.
     """
-    for names, formula in formulas.items():
-        per_element = partial(_count_elements, formula, argument)
-        for name in names.split():
-            if "::" in name:
-                register_op_cost(name, per_element)
-            else:
-                register_existing(per_element, name, f"{name}_")
+    per_element = partial(_count_elements, formula, argument)
+    for name in " ".join(names).split():
+        if "::" in name:
+            register_op_cost(name, per_element)
+        else:
+            register_existing(per_element, name, f"{name}_")
 
 
 def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args: Any, out: Any, **_: Any) -> Cost:
