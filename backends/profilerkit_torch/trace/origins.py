@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
 from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
-from ..compat.tensors import FakeTensor, storage_address
 from ..costs.shapes import has_floats
 from ..model.tensors import list_tensors_alive, list_wrapped
 from ..untouched.write_guard import written_by
@@ -49,8 +48,6 @@ EMPTY = frozenset(
         *("new_empty.default", "new_empty_strided.default"),
     )
 )
-#: Tensors of these types hand no question of ours to code of the user's.
-_QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
 class Origins:
@@ -146,13 +143,12 @@ class Origins:
 
     def check(self, func: Any, args: Any, kwargs: Any) -> None:
         """Check the tensors that an operator is about to read or to write to."""
-        if not (self._has_suspects(args) or (kwargs and self._has_suspects(kwargs.values()))):
-            return
-        kwargs = kwargs or {}
-        is_higher = isinstance(func, HigherOrderOperator)  # without a schema: the operators inside it read and write
-        written = set() if is_higher else set(map(id, written_by(func, args, kwargs)))
-        tensors = tensors_among(args, kwargs)
-        self._examine(tensors, written, reads=reads_numbers(func), is_lifted=func is LIFT)
+        for tensor, watched in self._find_suspects(tensors_among(args, kwargs)):
+            is_written = id(tensor) in _find_written(func, args, kwargs)
+            if watched is None:
+                self._meet(tensor, is_lifted=func is LIFT)
+            elif is_written or reads_numbers(func):
+                self.exposed.examine(tensor, is_written=is_written)
 
     def check_views(self, views: Any, arguments: Iterable[torch.Tensor]) -> None:
         """Check the arguments of which an operator has made views, in memory that was not known before."""
@@ -167,9 +163,11 @@ class Origins:
         if unfinished is not None:
             raise make_unfinished_error(unfinished)
         with unseen_by_functions():
-            tensors = _list_tensors(results)
-            if self._has_suspects(tensors):
-                self._examine(tensors, (), reads=True)
+            for tensor, watched in self._find_suspects(_list_tensors(results)):
+                if watched is None:
+                    self._meet(tensor, is_lifted=False)
+                else:
+                    self.exposed.examine(tensor, is_written=False)
         if self._numbers_are_outside and any(map(self._is_foreign_array, values_in(results, _is_array))):
             self._report()
 
@@ -180,35 +178,13 @@ class Origins:
         address, _ = interface["data"]
         return has_numbers and self.exposed.is_foreign(address)
 
-    def _has_suspects(self, values: Iterable[Any]) -> bool:
-        """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
-        for value in values:
-            if isinstance(value, torch.Tensor):
-                if self._is_suspect(value):
-                    return True
-            elif isinstance(value, (list, tuple)) and self._has_suspects(value):
-                return True
-        return False
-
-    def _is_suspect(self, tensor: torch.Tensor) -> bool:
-        try:
-            is_quiet = type(tensor) in _QUIET_TYPES
-            key = storage_address(tensor.untyped_storage()) if is_quiet else find_key(tensor)
-        except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-            return False
-        entry = self._live.by_storage.get(key)
-        return entry is None or entry.suspicion is not None
-
-    def _examine(
-        self, tensors: Iterable[torch.Tensor], written: Container[int], *, reads: bool, is_lifted: bool = False
-    ) -> None:
-        """Report each tensor of unknown origin; ``written`` are the ids of those that are written to."""
+    def _find_suspects(self, tensors: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, Any]]:
+        """Yield each tensor of unknown origin with None, and each whose content may be with what is known of it."""
         for tensor in tensors:
-            entry = self._live.by_storage.get(find_key(tensor))
-            if entry is None:
-                self._meet(tensor, is_lifted)
-            elif entry.suspicion is not None and (reads or id(tensor) in written):
-                self.exposed.examine(tensor, is_written=id(tensor) in written)
+            key = find_key(tensor)  # none of sparse and other tensors without one storage
+            watched = self._live.by_storage.get(key)
+            if key and (watched is None or watched.suspicion is not None):
+                yield tensor, watched
 
     # Tensors that no recorded operator made ---------------------------------------------------------------------------
 
@@ -250,6 +226,11 @@ class Origins:
         if self._threads.were_started:
             return True
         return not is_lifted and self._threads.have_run(if_unknown=self._has_values)
+
+
+def _find_written(func: Any, args: Any, kwargs: Any) -> set[int]:
+    """Return the ``id`` of each tensor that an operator writes to; of one that takes functions those inside write."""
+    return set() if isinstance(func, HigherOrderOperator) else set(map(id, written_by(func, args, kwargs)))
 
 
 def _is_array(value: Any) -> bool:
