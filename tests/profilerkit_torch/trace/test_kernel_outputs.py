@@ -16,19 +16,22 @@ from profilerkit import ModelInputs, profile
 
 
 @pytest.mark.parametrize(
-    ("norm", "shape", "weights", "statistics"),
+    ("norm", "shape", "weights", "statistics", "inside"),
     [
-        (nn.BatchNorm1d(64), (32, 64), 64, 64),
-        (nn.GroupNorm(2, 64), (32, 64), 64, 2 * 32),
-        (nn.LayerNorm(64), (32, 64), 64, 32),
+        (nn.BatchNorm1d(64), (32, 64), 64, 64, 0),
+        (nn.GroupNorm(2, 64), (32, 64), 64, 2 * 32, 2 * 32 * 64),
+        (nn.LayerNorm(64), (32, 64), 64, 32, 0),
     ],
 )
 def test_an_input_without_a_gradient_gets_none(
-    norm: nn.Module, shape: tuple[int, ...], weights: int, statistics: int
+    norm: nn.Module, shape: tuple[int, ...], weights: int, statistics: int, inside: int
 ) -> None:
-    """Input, output, its gradient, those of weight and bias, and mean and deviation of each group: in float32."""
+    """Input, output, its gradient, those of weight and bias, and mean and deviation of each group: in float32.
+
+    The gradient of a group norm also has two sums inside, for each channel of each sample.
+    """
     x = torch.randn(shape)
-    expected = 3 * x.nbytes + 2 * weights * 4 + 2 * statistics * 4
+    expected = 3 * x.nbytes + 2 * weights * 4 + 2 * statistics * 4 + inside * 4
     assert step(norm.train(), x).memory.peak_bytes(include_weights=False) == expected
 
 
