@@ -110,3 +110,33 @@ def test_integers_that_torch_cannot_copy_need_no_run() -> None:
     model.register_buffer("narrow", torch.zeros(8, dtype=torch.uint8).view(vars(torch)["uint4"]))
     trace = BACKEND.trace(model, ModelInputs(torch.zeros(2, 8)))
     assert (trace.macs, trace.method, trace.notes) == (2 * 8 * 8, "meta tensors", ())
+
+
+def test_a_remembered_operator_that_writes_statistics_leaves_them_unknown() -> None:
+    """Two norms of equal shapes: the mean is none of zeros after either, and the layer runs twice.
+
+    A run of the layer on 2 samples of 8 features is 2 x 8 x 8 MACs.
+    """
+
+    def run(self: Any, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            mean, variance = torch.zeros(8, device=x.device), torch.ones(8, device=x.device)
+            torch.nn.functional.batch_norm(x, mean, variance, training=True)
+            if mean.any():
+                x = self.layer(x)
+        return x
+
+    assert BACKEND.trace(Call(run, layer=nn.Linear(8, 8)), ModelInputs(torch.randn(2, 8))).macs == 2 * 2 * 8 * 8
+
+
+def test_all_views_of_a_stand_in_have_its_values() -> None:
+    """A step writes to a part, another view reads the whole: positions 0 to 3 and 2 more make 8."""
+
+    def run(self: Any, x: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(4, device=x.device)
+        for part in positions.view(2, 2).t().unbind():
+            part[1:].add_(1)
+        return x.expand(int(positions.unsqueeze(0).sum()), 8) + 1
+
+    trace = BACKEND.trace(Call(run), ModelInputs(torch.ones(1, 8)))
+    assert (trace.method, trace.operators[-1].outputs[0].shape) == ("meta tensors", (8, 8))
