@@ -3,8 +3,8 @@
 - If constants or the given inputs choose the branch of an ``If``, only this branch is counted; otherwise the most
   expensive branch, which makes an upper bound.
 - The walk goes over the body of a ``Loop`` or ``Scan`` once, for all of its turns. It counts as often as it runs, and
-  up to its limit if its condition may stop it before. If the number of turns is not known, one turn is counted, and the
-  operator is named as missing.
+  up to its limit if its condition may stop it before, unless the condition counts the turns (`turns`). If their number
+  is not known, one turn is counted, and the operator is named as missing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from profilerkit.backend_kit.running_order import Body, Turns
 
 from ..model.nodes import name_node, read_attributes
 from ..model.types import common_type, tensor_type
+from .turns import count_turns
 from .values import Value
 from .walk import Handler, Visit, Walk
 
@@ -75,8 +76,8 @@ def _walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     visit.require_inputs(2)
     graph = visit.find_graph("body", len(visit.inputs), 1 + len(visit.node.output))
     walk.hold_reads(visit)
-    limit, condition, *begins = visit.inputs
-    turns = _find_turns(limit, condition)
+    _, condition, *begins = visit.inputs
+    turns, follows_inputs = _find_turns(walk, visit, graph)
     number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
     # A turn begins only while the condition holds, so inside the body it is true. Without one nothing is known.
     true = None if condition is None else np.asarray(True)
@@ -99,21 +100,31 @@ def _walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     last = () if turns.exact == 0 else results
     walk.work.append(Executed("Loop", walk.node, last, stacked, visit.times, missing=missing))
 
-    follows_inputs = any(value is not None and value.from_inputs for value in (limit, condition))
     walk.follows_inputs |= follows_inputs and turns.exact is not None
     carried = [_choose_last(turns, begin, end) for begin, end in zip(begins, ends, strict=True)]
     return [*(value.mark_from_inputs() if follows_inputs else value for value in carried), *stacked]
 
 
-def _find_turns(limit: Value | None, condition: Value | None) -> Turns:
-    """Return how often the body of a loop runs, as far as that is known before the walk over it."""
+def _find_turns(walk: Walk, visit: Visit, graph: GraphProto) -> tuple[Turns, bool]:
+    """Return how often the body of a loop runs, as far as that is known before the walk over it.
+
+    And whether it follows from elements of the inputs that the call gives.
+    """
+    limit, condition, *begins = visit.inputs
+    follows_inputs = any(value is not None and value.from_inputs for value in (limit, condition))
     most = None
     if limit is not None and limit.array is not None and int(limit.array.item()) != _NO_LIMIT:
         most = max(int(limit.array.item()), 0)
     if condition is None:  # the condition that the body makes is ignored then
-        return Turns(most or 0, most)
-    is_over = most == 0 or (condition.array is not None and not condition.is_true)
-    return Turns(0, 0 if is_over else most)
+        return Turns(most or 0, most), follows_inputs
+    if most == 0 or (condition.array is not None and not condition.is_true):
+        return Turns(0, 0), follows_inputs
+    if condition.array is not None:
+        values = walk.add_initializers(graph, visit.values)
+        counted = count_turns(graph, most, begins, values, walk.declared.opsets)
+        if counted is not None:
+            return Turns(counted.number, counted.number), follows_inputs or counted.follows_inputs
+    return Turns(0, most), follows_inputs
 
 
 def _walk_any_turn(

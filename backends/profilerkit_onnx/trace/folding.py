@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, helper, numpy_helper
@@ -16,7 +17,7 @@ from ..model.nodes import list_inner_graphs
 from ..model.types import LARGEST, STANDARD, read_dims
 from .values import Array, Value
 
-__all__ = ["evaluate", "fold", "is_random", "is_shape_operator", "read_array"]
+__all__ = ["evaluate", "fold", "is_random", "is_repeatable", "is_shape_operator", "make_evaluator", "read_array"]
 
 #: Operators whose results have no more elements than their inputs, though their types do not tell how many.
 _SHRINKING = ("Compress", "NonZero", "Unique")
@@ -40,14 +41,19 @@ def is_shape_operator(node: NodeProto) -> bool:
     return node.domain in STANDARD and node.op_type in ("Shape", "Size")
 
 
-def is_random(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
+def is_random(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
     """Return whether an operator of the standard draws random numbers; for Dropout, whether its inputs may say so."""
     if node.domain not in STANDARD:
         return False
     if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:  # it is told whether it trains
-        trains = inputs[2]
+        trains = None if inputs is None else inputs[2]
         return trains is None or trains.array is None or bool(trains.array)
     return node.op_type in _RANDOM
+
+
+def is_repeatable(node: NodeProto, inputs: Sequence[Value | None] | None = None) -> bool:
+    """Return whether a node has equal outputs for equal inputs: a node of the standard, without graphs inside."""
+    return node.domain in STANDARD and not is_random(node, inputs) and not list_inner_graphs(node)
 
 
 def fold(
@@ -64,7 +70,7 @@ def fold(
     if is_shape_operator(node) and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
     are_known = all(value is None or value.array is not None for value in inputs)
-    if not are_known or node.domain not in STANDARD or is_random(node, inputs) or list_inner_graphs(node):
+    if not are_known or not is_repeatable(node, inputs):
         return nothing
     arrays = [None if value is None else value.array for value in inputs]
     if node.op_type == "Identity" and len(arrays) == 1:
@@ -97,8 +103,6 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
 
     In the list, None stands for an output that is left out, or that is no array, such as a sequence.
     """
-    from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
-
     names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
     copy = deepcopy(node)
     if node.domain in STANDARD:
@@ -110,12 +114,9 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
         version = max(version, 21)
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}
     results = list(filter(None, node.output))
-    sources, made = ([helper.make_empty_tensor_value_info(name) for name in ends] for ends in (feeds, results))
-    graph = helper.make_graph([copy], "part", sources, made)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
     try:
         with np.errstate(all="ignore"):
-            computed = ReferenceEvaluator(model).run(None, feeds)
+            computed = make_evaluator([copy], feeds, results, version).run(None, feeds)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks
@@ -123,3 +124,12 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
     by_name = dict(zip(results, computed, strict=True))
     arrays_made = map(by_name.get, node.output)
     return [np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else None for array in arrays_made]
+
+
+def make_evaluator(nodes: Sequence[NodeProto], inputs: Iterable[str], outputs: Iterable[str], opset: int) -> Any:
+    """Return onnx's evaluator of nodes of the standard, which needs no runtime; ``opset`` is the standard's version."""
+    from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
+
+    sources, results = ([helper.make_empty_tensor_value_info(name) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(list(nodes), "part", sources, results)
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))

@@ -167,13 +167,6 @@ def test_a_loop_that_hands_its_condition_on_runs_to_its_limit(begins: str) -> No
     assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
 
 
-def test_a_condition_that_a_loop_does_not_ask_for_is_ignored() -> None:
-    """Without a condition among its inputs, a loop runs up to its limit, whatever its body says."""
-    node, weights = loop(helper.make_node("Less", ["turn", "two"], ["on"]), 7)
-    trace = trace_nodes(node, weights={**weights, "two": np.asarray(2)})
-    assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
-
-
 @pytest.mark.parametrize("turns", [0, 5])
 def test_a_limit_that_is_an_input_counts_by_its_value(turns: int) -> None:
     node, _ = loop(helper.make_node("Identity", ["go"], ["on"]), turns)
