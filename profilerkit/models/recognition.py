@@ -42,8 +42,11 @@ def find_backend(model: Any) -> Backend:
     if isinstance(model, (str, os.PathLike)):
         return _find_backend_of_path(model, offered)
     refusing: list[Backend] = []
-    for group in _rank_backends(type(model), offered):
+    groups = [*_rank_backends(type(model), offered)]
+    for group in groups:
         loaded = _load_claiming(group, model)
+        if loaded and len(groups) == len(group) == 1:
+            return loaded[0].backend  # nothing is to be chosen: whoever opens the model asks whether it is accepted
         accepting = [one for one in loaded if _ask(one.offer, "accepts", one.backend.accepts, model)]
         if len(accepting) > 1:
             raise _make_conflict_error(model, accepting[0].offer, accepting[1].offer)
