@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -29,7 +29,7 @@ from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit_jax import EvalLossFunction, JaxModel, compiled_analysis, get_accuracy, get_topk
 from profilerkit_jax.backend import JaxBackend
-from profilerkit_jax.running.devices import devices_here
+from profilerkit_jax.running.devices import devices_here, resolve_device
 
 BACKEND = JaxBackend()
 X = jnp.arange(12.0).reshape(3, 4)
@@ -108,6 +108,17 @@ def test_devices_are_numbered_in_their_process(monkeypatch: pytest.MonkeyPatch) 
     assert devices_here() == {"cpu": cpu, "gpu:0": gpu}
     assert BACKEND.resolve_device(Linear(), "cpu") == "cpu"
     assert BACKEND.resolve_device(Linear(), None) == "gpu:0"
+
+
+class FakeDevice(NamedTuple):
+    platform: str
+    id: int
+
+
+def test_weights_on_devices_of_two_platforms_are_named_by_both() -> None:
+    spread = {FakeDevice("cuda", 0), FakeDevice("cuda", 1), FakeDevice("cpu", 0)}
+    subject: Any = SimpleNamespace(values=[SimpleNamespace(committed=True, devices=lambda: spread)])
+    assert resolve_device(subject, None) == "1 x cpu, 2 x gpu"
 
 
 @pytest.mark.parametrize(("chosen", "name"), [(None, "gpu:0"), ("cpu", "cpu")])
