@@ -22,6 +22,24 @@ _REARRANGING = """
 _MAKING = """
     Const Empty Fill HostConst ImmutableConst LinSpace OneHot OnesLike Range ZerosLike
 """
+#: Drawing random numbers costs nothing; arithmetic on them does.
+_DRAWING = """
+    AnonymousRandomSeedGenerator AnonymousSeedGenerator DeleteRandomSeedGenerator DeleteSeedGenerator
+    DummySeedGenerator Multinomial NonDeterministicInts ParameterizedTruncatedNormal RandomGamma RandomIndexShuffle
+    RandomPoisson RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt RngReadAndSkip
+    RngSkip SobolSample StatefulRandomBinomial StatefulStandardNormal StatefulStandardNormalV2 StatefulTruncatedNormal
+    StatefulUniform StatefulUniformFullInt StatefulUniformInt StatelessMultinomial
+    StatelessParameterizedTruncatedNormal StatelessRandomBinomial StatelessRandomGammaV2 StatelessRandomGammaV3
+    StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal
+    StatelessRandomNormalV2 StatelessRandomPoisson StatelessRandomUniform StatelessRandomUniformFullInt
+    StatelessRandomUniformFullIntV2 StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformV2
+    StatelessShuffle StatelessTruncatedNormal StatelessTruncatedNormalV2 TruncatedNormal XlaRngBitGenerator
+"""
+_CROPS_AND_CANDIDATES = """
+    AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler LearnedUnigramCandidateSampler
+    LogUniformCandidateSampler RandomCrop SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
+    StatelessSampleDistortedBoundingBox ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler
+"""
 _SHAPES = """
     BroadcastArgs BroadcastGradientArgs InvertPermutation Rank Shape ShapeN Size UnravelIndex
     XlaRemoveDynamicDimensionSize XlaSetBound XlaSetDynamicDimensionSize
@@ -41,5 +59,8 @@ _INTEGERS = """
     BitwiseAnd BitwiseOr BitwiseXor Fingerprint Invert LeftShift PopulationCount RightShift
 """
 
-for _names in (_COPIES, _REARRANGING, _MAKING, _SHAPES, _CHOOSING, _COMPARING, _INTEGERS):
+for _names in (
+    *(_COPIES, _REARRANGING, _MAKING, _DRAWING, _CROPS_AND_CANDIDATES),
+    *(_SHAPES, _CHOOSING, _COMPARING, _INTEGERS),
+):
     register_free(*_names.split())
