@@ -66,14 +66,8 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "conv_general_dilated": ("dimension_numbers", "lhs_dilation", "padding", "rhs_dilation", "window_strides"),
     "custom_linear_solve": ("const_lengths", "jaxprs"),
     "dot_general": ("dimension_numbers",),
-    "dot_product_attention_bwd": (
-        "dropout_rate",
-        "layout",
-    ),
-    "dot_product_attention_bwd_wrapper": (
-        "dropout_rate",
-        "layout",
-    ),
+    "dot_product_attention_bwd": ("dropout_rate", "layout"),
+    "dot_product_attention_bwd_wrapper": ("dropout_rate", "layout"),
     "dot_product_attention_fwd": ("dropout_rate", "layout", "variadic_args"),
     "dot_product_attention_fwd_wrapper": ("dropout_rate", "layout", "variadic_args"),
     "eig": ("compute_left_eigenvectors", "compute_right_eigenvectors"),

@@ -74,14 +74,14 @@ class _ModelContents(Contents):
 
     def _write_special(self, value: Any) -> bool:
         """Write down a value that has its own form in JAX; return whether it has."""
-        write = _find_writer(type(value))
         if id(value) in self._leaf_ids:
             self.written.append("leaf")
             return True
-        if write is not None:
-            write(self, value)
-            return True
-        return False
+        write = _find_writer(type(value))
+        if write is None:
+            return False
+        write(self, value)
+        return True
 
     def write_module(self, module: Any) -> None:
         """Write down which module it is, and keep it for `add_modules`."""
