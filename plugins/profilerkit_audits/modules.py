@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from functools import lru_cache
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 from platform import python_version
 from typing import NamedTuple
@@ -28,6 +28,8 @@ class Module(NamedTuple):
     folder: Path
 
 
+#: The folders that packages are installed in; those of a Linux distribution may have no list of their files.
+_INSTALLED = ("site-packages", "dist-packages")
 #: How the file of a module ends, in the order in which Python looks.
 _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)
 
@@ -83,13 +85,20 @@ def _find_root(top: str) -> Path | None:
 def has_version(top: str) -> bool:
     """Return whether a package's version identifies a module's code: the package is installed, not in editable form.
 
-    The version of profilerkit counts, too: it is part of every key.
+    A folder of sources on the path may have metadata, too: an ``egg-info``, without a list of what was installed. The
+    version of profilerkit counts: it is part of every key.
     """
     names = _find_distributions().get(top, [])
     if "profilerkit" in names:
         return True
-    origins = [json.loads(distribution(name).read_text("direct_url.json") or "{}") for name in names]
-    return bool(names) and not any(origin.get("dir_info", {}).get("editable") for origin in origins)
+    return bool(names) and all(map(_is_copied, map(distribution, names)))
+
+
+def _is_copied(package: Distribution) -> bool:
+    """Return whether a package was copied to where packages are installed."""
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    is_installed = Path(str(package.locate_file(""))).name in _INSTALLED or package.read_text("RECORD") is not None
+    return is_installed and not origin.get("dir_info", {}).get("editable")
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,6 @@ Elsewhere the walk over a tree of processes finds nothing, and only the group of
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import time
@@ -25,7 +24,6 @@ __all__ = [
     "die_with_parent",
     "end_tree",
     "find_marked",
-    "has_ended",
     "pidfd",
     "proportional_bytes",
     "reap",
@@ -72,13 +70,6 @@ def pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)  # type: ignore[attr-defined,unused-ignore]
     except (AttributeError, OSError):
         return None
-
-
-def has_ended(descriptor: int) -> bool:
-    """Return whether the process of a descriptor of `pidfd` has ended, also if nobody has waited for it yet."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def send_signal(descriptor: int, number: int) -> None:

@@ -32,7 +32,7 @@ class Cause(NamedTuple):
     Attributes:
         code: TIMEOUT if the time limit was reached, CHANNEL if the descriptor of the results was closed or written to,
             LOST if the supervisor itself was killed.
-        detail: For CHANNEL, how that happened.
+        detail: What was written, if the descriptor was written to.
     """
 
     code: FailureCode
@@ -93,8 +93,10 @@ def _describe_end(
     if ending.why == "threads":
         seen = f", having {ending.threads:,}," if ending.threads else ""
         return FailureCode.THREADS, f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
-    if code is FailureCode.CHANNEL:
-        return code, f"the model closed the descriptor that results go through, or wrote to it ({detail}),"
+    if code is FailureCode.CHANNEL and detail:
+        return code, f"the model wrote to the descriptor that results go through ({detail}),"
+    if code is FailureCode.CHANNEL and not _has_left(ending):
+        return code, "the model closed the descriptor that results go through,"
     if code is FailureCode.LOST:
         return code, "the process that watches over the model was killed"
     sentence = _describe_own_end(ending)
@@ -102,6 +104,11 @@ def _describe_end(
         limit = format_bytes(limits.memory or 0)
         return FailureCode.MEMORY, f"{sentence}, out of memory under its limit of {limit},"
     return FailureCode.EXIT if ending.signal is None else FailureCode.SIGNAL, sentence
+
+
+def _has_left(ending: Ending) -> bool:
+    """Return whether a process ended by itself, which closes its descriptors; SIGKILL ends it from here."""
+    return ending.code is not None or ending.signal not in (None, signal.SIGKILL)
 
 
 def _describe_memory(ending: Ending, limits: Limits) -> str:

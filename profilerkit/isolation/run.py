@@ -86,10 +86,6 @@ class _ModelProcess:
             processes.send_signal(self._descriptor, signal.SIGCONT)
             self._is_stopped = False
 
-    def has_ended(self) -> bool:
-        """Return whether it has ended, if that can be known."""
-        return self._descriptor is not None and processes.has_ended(self._descriptor)
-
     def close(self) -> None:
         """Close the descriptor: the process is over."""
         if self._descriptor is not None:
@@ -244,9 +240,8 @@ class IsolatedRun:
         self._end_for(FailureCode.TIMEOUT)
 
     def _end_without_channel(self) -> None:
-        """End a process that goes on although its channel is closed; of one that ended, the supervisor will say how."""
-        if not self._process.has_ended():
-            self._end_for(FailureCode.CHANNEL, "it was closed")
+        """End a process that goes on although its channel is closed; of one that has ended, the supervisor says how."""
+        self._end_for(FailureCode.CHANNEL)
 
     def _end_for(self, code: FailureCode, detail: str = "") -> None:
         """End the process, and record the cause."""

@@ -36,6 +36,7 @@ def install(site: Path, package: str, editable: bool) -> None:
     facts = site / f"{package}-1.0.dist-info"
     write(facts / "METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     write(facts / "top_level.txt", f"{package}\n")
+    write(facts / "RECORD", "")
     if editable:
         write(facts / "direct_url.json", json.dumps({"url": "file:///here", "dir_info": {"editable": True}}))
 
@@ -84,6 +85,16 @@ def in_editable_form(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     return write(folder / "source/editable_zoo/sizes.py", "WIDTH = 3\n")
 
 
+def among_metadata(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """What building a package leaves beside its sources, which are on the path."""
+    write(folder / "net.py", "from built_zoo.sizes import WIDTH\n")
+    patch.syspath_prepend(str(folder / "source"))
+    write(folder / "source/built_zoo.egg-info/PKG-INFO", "Metadata-Version: 2.1\nName: built_zoo\nVersion: 1.0\n")
+    write(folder / "source/built_zoo.egg-info/top_level.txt", "built_zoo\n")
+    write(folder / "source/built_zoo/__init__.py", "")
+    return write(folder / "source/built_zoo/sizes.py", "WIDTH = 3\n")
+
+
 def compiled(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """Python takes the compiled module, and not the source beside it."""
     write(folder / "net.py", "import sizes\n")
@@ -101,8 +112,8 @@ def package_of_the_same_name(folder: Path, patch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "layout",
     [
-        *(beside, in_a_subpackage, package_above, inside_a_function, on_the_path, in_editable_form, compiled),
-        package_of_the_same_name,
+        *(beside, in_a_subpackage, package_above, inside_a_function, on_the_path, in_editable_form, among_metadata),
+        *(compiled, package_of_the_same_name),
     ],
 )
 def test_a_change_of_own_code_is_seen(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

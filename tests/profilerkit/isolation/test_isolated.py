@@ -38,7 +38,7 @@ from profilerkit.isolation.forkable import NEVER_FORKED, require_forkable
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.reasons import Reason, find_reason
+from profilerkit.isolation.reasons import Cause, Reason, find_reason
 from profilerkit.isolation.reports import add_process, explain_missing, make_unreached_report
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
@@ -339,6 +339,22 @@ def test_names_of_files_and_code_in_a_stack_are_no_sign_of_memory() -> None:
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
     assert str(REASONS[reason]) == reason
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        (Ending(code=7), FailureCode.EXIT),
+        (Ending(signal=signal.SIGSEGV), FailureCode.SIGNAL),
+        (Ending(signal=signal.SIGKILL), FailureCode.CHANNEL),
+    ],
+)
+def test_a_process_that_leaves_closes_its_descriptors_which_is_no_cause(ending: Ending, code: FailureCode) -> None:
+    """On a busy machine the descriptors are found closed long before the supervisor says how the process ended."""
+    assert explain(ending, cause=Cause(FailureCode.CHANNEL)).code is code
+    written = explain(ending, cause=Cause(FailureCode.CHANNEL, "it begins with b'x'"))
+    assert written.code is FailureCode.CHANNEL
+    assert str(written).startswith("the model wrote to the descriptor that results go through (it begins with b'x'), ")
 
 
 def test_only_what_was_being_computed_has_failed() -> None:
