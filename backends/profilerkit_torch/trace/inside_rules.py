@@ -318,6 +318,11 @@ def _count_in_argsort(sort: Operation) -> int:
     return count_stored_bytes(sort.x) + _count_in_sort(sort)
 
 
+def _count_in_taking(taking: Operation) -> int:
+    """Return the bytes of the positions along a dimension, which may be negative and are counted from its start."""
+    return 0 if taking.get("dim") is None else taking.result.numel() * _INT64_BYTES
+
+
 # Recurrent layers (``FullLayer`` and ``FullBidirectionalLayer`` in ``RNN.cpp``) ---------------------------------------
 
 
@@ -507,6 +512,7 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_in_log_sum: "logsumexp.default",
     _count_in_sort: "sort.default sort.stable",
     _count_in_argsort: "argsort.default argsort.stable",
+    _count_in_taking: "take_along_dim.default",
     _count_in_pooling: "max_pool2d.default max_pool3d.default",
     _count_in_roll: "roll.default",
     _count_in_complex_parts: "abs.default angle.default",

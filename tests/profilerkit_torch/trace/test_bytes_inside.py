@@ -493,6 +493,10 @@ def test_a_loss_of_logits_has_its_weights_less_one_beside_two_tensors(weights: i
         (lambda x: x.sort(dim=0, stable=True), [(1000, 2)], 2000 * (4 + 4 + 8) + 1000 * 8),
         (lambda x: x.argsort(), [(1000, 2)], 2000 * (4 + 8 + 4) + 2 * 8),
         (lambda x: x.flatten().argsort(stable=True), [(1000, 2)], 2000 * (4 + 8 + 4 + 8)),
+        # Positions, and these counted from the start of the dimension; without a dimension they are not.
+        (lambda x: torch.take_along_dim(x, x.long(), 1), [(100, 40)], 4000 * (4 + 8 + 8 + 4)),
+        (lambda x: torch.take_along_dim(x, x[:, :1].long(), 1), [(100, 40)], 4000 * 4 + 100 * (8 + 8 + 4)),
+        (lambda x: torch.take_along_dim(x, x.long()), [(100, 40)], 4000 * (4 + 8 + 4)),
         # A boolean for each number; a number in the dtype of the result.
         (lambda x: x.any(1), [(100, 40)], 4000 * (4 + 1) + 100),
         (lambda x: x.all(), [(100, 40)], 4000 * (4 + 1) + 1),
