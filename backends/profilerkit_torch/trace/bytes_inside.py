@@ -89,7 +89,7 @@ _UNSIZED = frozenset(
         *("_linalg_svd", "linalg_svdvals", "linalg_qr", "linalg_householder_product", "geqrf", "ormqr"),
         *("_linalg_solve_ex", "linalg_lstsq", "cholesky_solve"),
         "lstm",  # on the CPU it is one of oneDNN, whose layout of the weights and whose room depend on the processor
-        *("_unique2", "unique_dim", "masked_select", "multinomial", "isin"),
+        *("_unique2", "unique_dim", "masked_select", "masked_scatter_backward", "multinomial", "isin", "allclose"),
         # Rare ones, of which each would need a rule of its own.
         *("median", "nanmedian", "kthvalue", "count_nonzero", "histc", "histogram", "im2col"),
         *("dist", "_euclidean_dist", "_trilinear", "affine_grid_generator"),

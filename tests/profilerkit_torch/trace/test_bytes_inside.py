@@ -300,6 +300,7 @@ def test_recurrent_layers_copy_an_input_with_the_samples_first(kind: type[nn.GRU
         (lambda x: torch.ops.aten._safe_softmax.default(x.t(), -1), "_safe_softmax"),
         (lambda x: x.histc(1000), "histc"),
         (lambda x: torch.isin(x, x), "isin"),
+        (lambda x: torch.allclose(x, x), "allclose"),
         (lambda x: F.unfold(x[None, None], 3), "im2col"),
         (
             lambda x: F.interpolate(x[None, None], size=(32, 32), mode="bilinear", antialias=True),
