@@ -6,7 +6,9 @@ A shared layer has several paths; a call belongs to the path inside the layer th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from ..trace.layer_paths import add_outer
 from ..trace.records import LayerCall
@@ -19,7 +21,7 @@ L = TypeVar("L")
 _UNFINISHED = LayerCall((), ())
 
 
-class _Outer(NamedTuple):
+class _Outer(Struct, frozen=True, gc=False):
     """The running layer when a call began, and the ``id`` of the called layer."""
 
     path: str
