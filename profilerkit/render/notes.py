@@ -88,7 +88,7 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterator[str]:
         yield from (f"{record.friendly_name}: {note}" for note in notes if note)
     yield from explain_incomplete([record for record in report.statuses.values() if record.key not in silent])
     yield from report.notes
-    unshown = [key for key, value in report.data.items() if not isinstance(value, (LayerTable, str))]
+    unshown = [key for key, value in report.data.items() if not isinstance(value, (LayerTable, str, type(None)))]
     if unshown:
         yield f"not shown here: {', '.join(unshown)}; report[...] has it, and --format json"
     if any(record.value.is_noisy for record in list_records(report, Measurement)):

@@ -73,13 +73,10 @@ def build_report(
 
 
 def _list_data(others: Iterable[StatusKey], report: Report) -> dict[str, Any]:
-    """Return the values that are no metrics; the layers with their times, which are joined when first read."""
-    data: dict[str, Any] = {}
-    for status in others:
-        value = status.value
-        if value is not None:
-            data[status.NAME] = LayerTable(lambda: report.layerwise) if value is report.layers else value
-    return data
+    """Return the values that are no metrics, None for one that failed; the layers get their times when first read."""
+    layers = report.layers
+    timed = None if layers is None else LayerTable(lambda: report.layerwise)
+    return {status.NAME: timed if status.value is layers else status.value for status in others}
 
 
 # The inputs and traces of values --------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from profilerkit.render.content import parts
 from profilerkit.render.layer_grids import layer_grid
 from profilerkit.render.selection import Selection
 from profilerkit.results.report import StatusRecord
+from profilerkit.results.saving import parse, to_json
 from profilerkit.testing import FakeLayer, FakeModel
 from profilerkit.trace.records import LayerTable
 from profilerkit_metrics import ComputeComplexity, ComputeExecutionTime
@@ -371,7 +372,9 @@ def test_layers_that_could_not_be_had_are_said(make_profiler: MakeProfiler) -> N
     profiler = make_profiler(FakeModel(), ComputeComplexity(), inputs=None)
     profiler.compute(["layerwise_data"])
     shown = profiler.report(["layerwise_data"])
-    assert "layerwise_data" not in shown
+    assert shown["layerwise_data"] is None, "as a metric that failed"
+    assert "not shown here" not in str(shown)
+    assert parse(to_json(shown).encode(), "a file")["layerwise_data"] is None
     assert any(note.startswith("layerwise_data failed: there is nothing to run the model with") for note in shown.notes)
 
 
