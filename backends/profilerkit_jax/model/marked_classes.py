@@ -6,7 +6,6 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import pairwise
 from typing import Any
 
 from .scope_names import Marks
@@ -41,8 +40,8 @@ def make_marked_class(cls: type, path: str | None = None) -> type:
         marks = _current.get()
         if marks is None:
             return cls.__call__(self, *args, **kwargs)
-        where = path if path is not None else getattr(self, PATH)
-        return marks.run(where, self, lambda: cls.__call__(self, *args, **kwargs), (args, kwargs))
+        layer_path = getattr(self, PATH) if path is None else path
+        return marks.run(layer_path, self, lambda: cls.__call__(self, *args, **kwargs), (args, kwargs))
 
     namespace = {
         "__call__": call,
@@ -56,30 +55,38 @@ def make_marked_class(cls: type, path: str | None = None) -> type:
 
 # No marked class shows up in a user's `__init_subclass__` -------------------------------------------------------------
 
-# It often keeps a register of classes. Python calls the first `__init_subclass__` behind a new class in its order of
-# classes (mro): a class of ours is put there, which passes those of the user over.
+# It often keeps a register of classes. The library's own has to run, as it makes a class known to JAX. Python calls the
+# first one behind the new class in the order of its classes (mro), and each calls the next by ``super()``. So we put a
+# class of ours before each of the user's that has one: it calls the next one behind that class.
 
 
-class _Unseen:
-    """Stands right behind a marked class, and calls the library's ``__init_subclass__`` in place of the user's."""
+def _derive_metaclass(metaclass: Any) -> type:
+    """Return a metaclass that passes over the user's `__init_subclass__` in the order of each class that it makes.
 
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        for last_of_users, base in pairwise(cls.__mro__[1:]):
-            if base is object or base.__module__.partition(".")[0] in ("equinox", "flax"):
-                super(last_of_users, cls).__init_subclass__()  # type: ignore[arg-type]
-                return
-
-
-def _derive_metaclass(metaclass: type) -> type:
-    """Return a metaclass that puts `_Unseen` behind each class that it makes.
-
-    As one of the bases it would give the class another layout than its layer has, whose class could not be changed.
+    As one of the bases, a class of ours would give the new class another layout than its layer has, whose class could
+    not be changed.
     """
 
     def mro(cls: Any) -> list[type]:
-        first, *others = type.mro(cls)
-        return [first, _Unseen, *others]
+        order: list[type] = []
+        for base in metaclass.mro(cls):
+            if _has_users_init_subclass(base):
+                order.append(_make_bypass(base))
+            order.append(base)
+        return order
 
     return type(metaclass.__name__, (metaclass,), {"mro": mro})
+
+
+def _has_users_init_subclass(base: type) -> bool:
+    is_users = base.__module__.partition(".")[0] not in ("builtins", "equinox", "flax")
+    return is_users and "__init_subclass__" in vars(base)
+
+
+def _make_bypass(passed: Any) -> type:
+    """Return a class whose `__init_subclass__` calls the next one behind ``passed``."""
+
+    def init_subclass(cls: type, **options: Any) -> None:
+        super(passed, cls).__init_subclass__(**options)
+
+    return type("Bypass", (), {"__slots__": (), "__init_subclass__": init_subclass})

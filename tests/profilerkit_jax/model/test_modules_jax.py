@@ -285,7 +285,7 @@ def test_a_call_that_is_replaced_between_two_traces_is_followed(make: Callable[[
     assert trace.table["inner.inner"]["calls"] == 2
 
 
-class NnxRegistered(nnx.Module):
+class Register:
     made: ClassVar[list[type]] = []
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -293,29 +293,41 @@ class NnxRegistered(nnx.Module):
         cls.made.append(cls)
 
 
-class EquinoxRegistered(eqx.Module):
-    made: ClassVar[list[type]] = []
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.made.append(cls)
+class NnxRegistered(Register, nnx.Module):
+    pass
 
 
-def test_a_register_of_the_users_classes_gets_none_of_ours() -> None:
-    class NnxLayer(NnxRegistered):
-        def __init__(self) -> None:
-            self.inner = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))
+class EquinoxRegistered(Register, eqx.Module):
+    pass
 
-        __call__ = call_inner
 
-    class EquinoxLayer(EquinoxRegistered):
-        inner: Any
-        __call__ = call_inner
+#: The bases of a layer: the register stands before, behind, or between the classes of the library.
+NNX_BASES = [(NnxRegistered,), (nnx.Module, Register), (nnx.Sequential, NnxRegistered)]
+EQUINOX_BASES = [(EquinoxRegistered,), (eqx.Module, Register), (eqx.nn.Lambda, EquinoxRegistered)]
 
-    linear = eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0))
-    for model, x in ((NnxLayer(), jnp.ones((1, WIDTH))), (EquinoxLayer(linear), jnp.ones(WIDTH))):
-        assert trace_module(model, ModelInputs(x)).table["inner"]["own_macs"] == WIDTH**2
-        assert type(model).made == [type(model)]
+
+@pytest.mark.parametrize("bases", NNX_BASES)
+def test_a_register_of_nnx_modules_gets_none_of_ours(bases: tuple[type, ...]) -> None:
+    def __init__(self: Any) -> None:
+        self.inner = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))
+
+    layer = type(bases[0])("Layer", bases, {"__init__": __init__, "__call__": call_inner})
+    made = list(Register.made)
+    assert layer in made
+    assert trace_module(layer(), ModelInputs(jnp.ones((1, WIDTH)))).table["inner"]["own_macs"] == WIDTH**2
+    assert Register.made == made
+
+
+@pytest.mark.parametrize("bases", EQUINOX_BASES)
+def test_a_register_of_equinox_modules_gets_none_of_ours(bases: tuple[type, ...]) -> None:
+    inner = eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0))
+    namespace = {"__module__": __name__, "__annotations__": {"inner": Any}, "__call__": call_inner}
+    layer: Any = type(bases[0])("Layer", bases, namespace)
+    made = list(Register.made)
+    assert layer in made
+    model = layer(inner=inner) if bases[0] is not eqx.nn.Lambda else layer(jnp.tanh, inner=inner)
+    assert trace_module(model, ModelInputs(jnp.ones(WIDTH))).table["inner"]["own_macs"] == WIDTH**2
+    assert Register.made == made
 
 
 def test_a_layer_in_a_static_field_stays_as_it_is() -> None:
