@@ -15,14 +15,19 @@ __all__ = ["CalledModules"]
 class CalledModules:
     """Notes the modules that are called from outside of any other module, while it is entered.
 
-    A ``LightningModule`` is often not called itself: its ``training_step`` calls ``self.net(x)``.
+    A ``LightningModule`` is often not called itself: its ``training_step`` calls ``self.net(x)``. Under DDP, Lightning
+    sets another ``forward`` in it for each step, which calls the ``training_step``: such a call is not one of the
+    module.
     """
 
     def __init__(self, root: nn.Module) -> None:
         self._root = root
+        #: What a call of the root runs; of a library that has patched the root before, its own function.
+        self._forward = root.forward
         #: The modules that were called from outside, in the order of their first calls; a dict keeps this order.
         self._called: dict[nn.Module, None] = {}
-        self._running: list[nn.Module] = []  #: the modules that are running, the outermost first
+        #: The modules that are running, the outermost first.
+        self._running: list[nn.Module] = []
         self._hooks = ExitStack()
 
     def __enter__(self) -> CalledModules:
@@ -51,19 +56,14 @@ class CalledModules:
         return max(self._called, key=count_parameters, default=self._root)
 
     def _note_begin(self, module: nn.Module, inputs: Any) -> None:
-        """Note a module that begins; a redirected module is skipped, so that the module behind it is outermost."""
+        """Note a module that begins, except a root that leads to its training step: what this calls is outermost."""
         if not self._running:
-            if _is_redirected(module):
+            if module is self._root and module.forward != self._forward:
                 return
             self._called[module] = None
         self._running.append(module)
 
     def _note_end(self, module: nn.Module, inputs: Any, output: Any) -> None:
-        """Note that a module has ended, or raised; a skipped module is not the innermost that runs."""
+        """Note that a module has ended, or raised; a root that was left out is not the innermost that runs."""
         if self._running and self._running[-1] is module:
             self._running.pop()
-
-
-def _is_redirected(module: nn.Module) -> bool:
-    """Return whether a call of a module leads elsewhere: Lightning passes ``training_step`` through DDP in this way."""
-    return getattr(module.forward, "__self__", None) is not module

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import MethodType
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch")
@@ -70,7 +74,26 @@ def test_a_call_that_leads_to_the_training_step_is_none_of_the_module() -> None:
         output: torch.Tensor = holder.net(x)
         return output
 
-    holder.forward = run_training_step  # type: ignore[method-assign]
     with CalledModules(holder) as called:
+        holder.forward = run_training_step  # type: ignore[method-assign]
         holder(X)
     assert called.find_largest() is holder.net
+
+
+@pytest.mark.parametrize("is_root", [False, True])
+@pytest.mark.parametrize("kind", [partial, MethodType, lambda run, module: lambda x: run(module, x)])
+def test_a_module_that_a_library_has_patched_is_called_itself(kind: Any, is_root: bool) -> None:
+    """As Accelerate does: its hooks stand in a ``partial``, which it sets as the ``forward`` of a module."""
+    holder = Holder()
+    module = holder if is_root else holder.net
+    own_forward = module.forward
+
+    def run_with_hooks(patched: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        assert patched is module
+        output: torch.Tensor = own_forward(x)
+        return output
+
+    module.forward = kind(run_with_hooks, module)  # type: ignore[method-assign]
+    with CalledModules(holder) as called:
+        module(X)
+    assert called.find_largest() is module
