@@ -30,8 +30,9 @@ __all__ = [
     "trace_anew",
 ]
 
-#: A pass over a model: from the values of its weights and of the arrays among its inputs to outputs and state.
-Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
+#: A pass over a model: from the values of its weights and of the arrays among its inputs to its outputs, and to the
+#: arrays that it has put in the places of others, in the model or in its inputs.
+Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, list[Any]]]
 
 
 def list_arrays(inputs: ModelInputs) -> list[Any]:
@@ -47,10 +48,13 @@ def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
     how = replace(how, function=inputs.function)
     received = ArrayTree((inputs.args, dict(inputs.kwargs)))
 
-    def call(weights: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
+    def call(weights: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, list[Any]]:
         args, kwargs = received.replace_arrays(arrays)
         with restored(note_python_state(), in_child=False):
-            return subject.call(weights, args, kwargs, how)
+            outputs, state = subject.call(weights, args, kwargs, how)
+        before = {id(array) for array in (*weights, *arrays)}
+        after = (*state, *filter(is_array, jax.tree.leaves((args, kwargs))))
+        return outputs, [array for array in after if id(array) not in before]
 
     return call
 
@@ -70,7 +74,7 @@ def make_forward(function: Function) -> Callable[[Any, Any], tuple[list[Any], li
 
     def forward(weights: Any, arrays: Any) -> tuple[list[Any], list[Any]]:
         outputs, state = function(weights, arrays)
-        return [leaf for leaf in jax.tree.leaves(outputs) if is_array(leaf)], list(state)
+        return [leaf for leaf in jax.tree.leaves(outputs) if is_array(leaf)], state
 
     return forward
 

@@ -64,7 +64,8 @@ class Pass:
 
     def call(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the outputs of the model, or of the function instead; raises `InputError` if they may hide arrays."""
-        return check_outputs(model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs))
+        outputs = model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs)
+        return check_outputs(outputs, arguments=(model, args, kwargs))
 
 
 @dataclass

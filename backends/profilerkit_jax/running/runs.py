@@ -34,16 +34,19 @@ class _ArrayPass:
         #: The leaves of the outputs that are no arrays; None in the place of each array.
         self._others: list[Any] = []
 
-    def run(self, weights: Any, arrays: Any) -> list[Any]:
-        """Return the arrays among the outputs, in the order of the leaves."""
-        outputs, _state = self._call(weights, arrays)
+    def run(self, weights: Any, arrays: Any) -> tuple[list[Any], list[Any]]:
+        """Return the arrays among the outputs, in the order of the leaves, and the changed state.
+
+        XLA would leave out the work on state that is not returned.
+        """
+        outputs, state = self._call(weights, arrays)
         leaves, self._tree = jax.tree.flatten(outputs)
         self._others = [None if is_array(leaf) else leaf for leaf in leaves]
-        return [leaf for leaf in leaves if is_array(leaf)]
+        return [leaf for leaf in leaves if is_array(leaf)], state
 
-    def restore(self, arrays: list[Any]) -> Any:
-        """Return the model's outputs, with these arrays and the other leaves."""
-        remaining = iter(arrays)
+    def restore(self, result: tuple[list[Any], list[Any]]) -> Any:
+        """Return the model's outputs, with the arrays of this result and the other leaves."""
+        remaining = iter(result[0])
         leaves = [next(remaining) if other is None else other for other in self._others]
         return jax.tree.unflatten(self._tree, leaves)
 

@@ -1,4 +1,4 @@
-"""Arrays that a model returns where JAX does not see them: the work on them is counted, and what waits is refused."""
+"""What a model returns or changes: the work on all of it is counted, and refused where JAX does not see it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
+pytest.importorskip("equinox")
+pytest.importorskip("flax")
+import equinox
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
+from flax import nnx
 from jax.experimental import io_callback
 from time_limits import join
 
@@ -44,7 +49,7 @@ class Outputs:
     ("function", "products"),
     [
         (lambda x: {"a": [x @ x], "b": (x @ x, x @ x)}, 3),
-        (lambda x: ("text", 3, None, int, x @ x), 1),
+        (lambda x: ("text", 3, None, int, range(3), np.array(["texts"]), x @ x), 1),
         (lambda x: [None, "nothing"], 0),
     ],
 )
@@ -69,6 +74,64 @@ def test_an_object_in_which_jax_sees_no_arrays_is_refused(hide: Any) -> None:
     failure = trace_function(lambda x: hide(x @ x)).failure
     assert isinstance(failure, InputError)
     assert "in which JAX sees no arrays; register its class" in str(failure)
+
+
+def test_a_module_with_functions_that_was_given_may_be_returned() -> None:
+    """As a training step does. The gradient of the weights is a product; nothing reads the layer's own output."""
+    layers = equinox.nn.MLP(4, 4, 4, 0, final_activation=lambda x: x, key=jax.random.key(0))
+
+    @equinox.filter_jit
+    def step(module: Any, x: Any) -> Any:
+        gradients = equinox.filter_grad(lambda module: jnp.sum(jax.vmap(module)(x)))(module)
+        return equinox.apply_updates(module, gradients), jnp.sum(x)
+
+    trace = JaxBackend().trace(step, ModelInputs(layers, X))
+    assert (trace.failure, trace.macs) == (None, ONE)
+
+
+def test_a_function_that_the_model_makes_may_hide_arrays() -> None:
+    trace = JaxBackend().trace(lambda add, x: partial(add, x @ x), ModelInputs(jnp.add, X))
+    assert isinstance(trace.failure, InputError)
+
+
+class Memory(nnx.Module):
+    def __init__(self) -> None:
+        self.last = nnx.Variable(X)
+
+
+def put_in_module(memory: Any, x: Any) -> None:
+    memory.last[...] = x @ x
+
+
+def put_in_list(memory: Any, x: Any) -> None:
+    memory[0] = x @ x
+
+
+@pytest.mark.parametrize(("put", "memory"), [(put_in_module, Memory()), (put_in_list, [X])])
+def test_the_work_on_what_is_put_into_an_input_is_counted(put: Any, memory: Any) -> None:
+    inputs = ModelInputs(memory, X)
+    backend = JaxBackend()
+    assert backend.trace(put, inputs).macs == backend.trace_training(put, inputs).macs == ONE
+    assert jax.tree.leaves(memory)[0] is X
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_the_work_on_the_state_of_a_module_is_done_in_a_run(is_given: bool) -> None:
+    """XLA leaves out work, a callback without effects too, on what the compiled function does not return."""
+    calls: list[int] = []
+
+    def work(x: Any) -> Any:
+        calls.append(1)
+        return x
+
+    def put(memory: Any, x: Any) -> None:
+        memory.last[...] = jax.pure_callback(work, jax.ShapeDtypeStruct(X.shape, X.dtype), x)
+
+    model, inputs = (put, (Memory(), X)) if is_given else (partial(put, Memory()), (X,))
+    with JaxBackend().run(model, ModelInputs(*inputs)) as run:
+        before = len(calls)
+        run.call()
+    assert len(calls) == before + 1
 
 
 async def awaited(x: Any) -> Any:
