@@ -107,8 +107,10 @@ def _describe_end(
 
 
 def _has_left(ending: Ending) -> bool:
-    """Return whether a process ended by itself, which closes its descriptors; SIGKILL ends it from here."""
-    return ending.code is not None or ending.signal not in (None, signal.SIGKILL)
+    """Return whether a process ended without us, which closes its descriptors; from here it is ended by SIGKILL."""
+    if ending.signal == signal.SIGKILL:
+        return ending.why is None
+    return ending.signal is not None or ending.code is not None
 
 
 def _describe_memory(ending: Ending, limits: Limits) -> str:

@@ -202,7 +202,9 @@ class Supervisor:
             with suppress(OSError):
                 os.kill(self.child, signal.SIGUSR2)
             time.sleep(LAST_WORDS)
-        self._why = "asked"
+        self._reap()
+        if self._status is None:  # of a child that has ended before, its status says why
+            self._why = "asked"
 
     def _look(self) -> None:
         """Note whether the child has ended or has reached a limit."""

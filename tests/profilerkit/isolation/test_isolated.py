@@ -346,7 +346,9 @@ def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
     [
         (Ending(code=7), FailureCode.EXIT),
         (Ending(signal=signal.SIGSEGV), FailureCode.SIGNAL),
-        (Ending(signal=signal.SIGKILL), FailureCode.CHANNEL),
+        (Ending(signal=signal.SIGKILL), FailureCode.SIGNAL),  # the system's, where memory runs out
+        (Ending(signal=signal.SIGKILL, why="asked"), FailureCode.CHANNEL),
+        (Ending(), FailureCode.CHANNEL),
     ],
 )
 def test_a_process_that_leaves_closes_its_descriptors_which_is_no_cause(ending: Ending, code: FailureCode) -> None:

@@ -365,17 +365,21 @@ from pathlib import Path
 def build():
     while not Path({go!r}).exists():
         time.sleep(0.01)
-    os._exit(7)
+    {leave}
 """
 
 
-def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("leave", "code"),
+    [("os._exit(7)", FailureCode.EXIT), ("os.kill(os.getpid(), 9)", FailureCode.SIGNAL)],  # as where memory runs out
+)
+def test_how_a_model_left_is_known_although_its_supervisor_is_late(
+    leave: str, code: FailureCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The channel of a process that ends is closed first: that is no reason while the process has ended itself."""
+    """The channel of a process that ends is closed first: that is no reason if the process has ended without us."""
     monkeypatch.setattr(run, "SECOND_SIGN", 0.01)
     go, model = tmp_path / "go", tmp_path / "leaves.py"
-    model.write_text(LEAVES.format(go=str(go)))
+    model.write_text(LEAVES.format(go=str(go), leave=leave))
     isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
     try:
         waiting.pump([isolated_run], lambda: isolated_run.pid is not None)
@@ -385,10 +389,9 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
         os.kill(int(supervisor), signal.SIGSTOP)
         go.touch()
         assert select.select([descriptor], [], [], 60)[0], "the model has not left"
-        channel = isolated_run._ends.channel
-        waiting.pump([isolated_run], lambda: channel.fileno() < 0 and not isolated_run._deadlines)
+        waiting.pump([isolated_run], isolated_run._is_told_to_end)
         os.kill(int(supervisor), signal.SIGCONT)
         waiting.pump([isolated_run], lambda: isolated_run.over)
-        assert isolated_run.failure is FailureCode.EXIT
+        assert isolated_run.failure is code
     finally:
         isolated_run.close()
