@@ -33,6 +33,7 @@ _SPECIAL = {
     "\u00d7": "\\ensuremath{\\times}",
     "[": "{[}",
     "]": "{]}",
+    "*": "{*}",  # like a bracket, it would belong to the end of the row above
 }
 #: Rows of a table that still fits a page; a longer one goes on in further tables.
 _PAGE = 40

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -233,6 +234,25 @@ def test_latex_of_a_wide_table_fits_the_page(rows: int, tmp_path: Path) -> None:
     cells = ("self_attn", "NonDynamicallyQuantizableLinear", "in 64, out 128", "[1, 8, 128]", "1", "100.4 k", "811 k")
     grid = Grid("Layers", titles, ((*cells, "1.665 M"),) * rows, frozenset(range(4, 8)), depths=(3,) * rows)
     assert "Overfull" not in compile_latex(latex.table(grid), tmp_path)
+
+
+def test_the_first_letter_of_a_row_of_latex_is_no_part_of_the_end_of_the_row_above() -> None:
+    r"""TeX reads a star or a bracket after a row's two backslashes as theirs."""
+    drawn = latex.table(Grid("Layers", ("Layer",), (("*args",), ("* 2",), ("[2]",), ("last",))))
+    assert re.findall(r"\\\\\s+(\S)", drawn) == ["\\", "{", "{", "l", "\\"], "a rule, the rows below the first, a rule"
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+@pytest.mark.parametrize("letters", [4, 400])
+def test_latex_of_a_table_is_as_wide_as_its_letters_or_a_line(letters: int, tmp_path: Path) -> None:
+    """The table alone is what stands in the box that is scaled."""
+    drawn = latex.table(Grid("Layers", ("Layer", "Type"), (("a" * letters, "b"),)))
+    scaled = drawn[drawn.index("\\resizebox") : drawn.index("\n\\end{table}")]
+    alone = scaled[scaled.index("\\begin{tabular}") : -1]
+    boxes = "".join(f"\\setbox0\\hbox{{{box}}}\\typeout{{wide \\the\\wd0}}\n" for box in (scaled, alone))
+    said = compile_latex(f"{boxes}\\typeout{{wide \\the\\linewidth}}x", tmp_path)
+    width, natural, line = map(float, re.findall(r"wide ([\d.]+)pt", said))
+    assert width == pytest.approx(min(natural, line), abs=0.1)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
