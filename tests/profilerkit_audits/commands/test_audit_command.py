@@ -84,6 +84,10 @@ def test_budgets_and_strict_make_the_exit_code_1(zoo: Path, capsys: pytest.Captu
     errors = capsys.readouterr().err
     assert "Over budget: nets.py:net_02: " in errors
     assert "nets.py:net_01" not in errors
+    zoo.write_text(PLAN + '[budgets.layers.zzz]\nmacs = "<= 1"\n')  # a misspelt layer keeps no limit
+    assert run("audit", zoo, "-q") == 1
+    unmatched = "Over budget: no model of the run has a layer that these limits match: layers 'zzz'"
+    assert unmatched in capsys.readouterr().err
     zoo.write_text(PLAN.replace("net_*", "nothing_there"))
     assert run("audit", zoo, "-q") == 0
     assert run("audit", zoo, "-q", "--strict") == 1
