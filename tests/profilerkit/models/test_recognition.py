@@ -156,6 +156,19 @@ def test_the_only_backend_that_claims_a_model_reports_why_it_refuses_it(install:
         profile(PROGRAM)
 
 
+def test_the_only_backend_that_claims_a_model_is_asked_once_whether_it_accepts_it(install: Any) -> None:
+    asked = []
+
+    def fails(model: Any) -> bool:
+        asked.append(model)
+        raise ValueError("what is this?")
+
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike", accepts=fails)))
+    with pytest.raises(BackendFailedError, match="general backend raised ValueError: what is this.*at its method acce"):
+        profile(PROGRAM)
+    assert asked == [PROGRAM]
+
+
 # Equal claims -------------------------------------------------------------------------------------------------------
 
 
