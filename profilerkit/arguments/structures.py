@@ -50,7 +50,10 @@ def tensors_in(structure: Any, is_wanted: Callable[[Any], bool], around: frozens
 
 
 def list_leaves(structure: Any) -> list[Any]:
-    """Return the leaves to which `map_leaves` applies a function; raises `InputError` as it does."""
+    """Return the leaves to which `map_leaves` applies a function; what contains itself is opened once.
+
+    Raises `InputError` for a structure that is nested too deep.
+    """
     try:
         return [*tensors_in(structure, _is_leaf)]
     except RecursionError as error:
