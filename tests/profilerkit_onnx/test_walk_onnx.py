@@ -73,12 +73,13 @@ def test_an_operator_that_the_standard_defines_by_others_counts_as_these() -> No
     assert trace.flops == 2 * 3 * 4 * 4 * 6
 
 
-def test_a_gated_activation_is_what_its_definition_is_made_of() -> None:
-    """``SwiGLU`` is new in the newest operator set: ``a * sigmoid(a) * b``, three operations for each element."""
+@pytest.mark.parametrize(("attributes", "operations"), [({}, 3), ({"alpha": 1.0}, 3), ({"alpha": 1.702}, 4)])
+def test_a_gated_activation_is_what_its_definition_is_made_of(attributes: dict[str, Any], operations: int) -> None:
+    """``SwiGLU`` is new in the newest operator set: ``a * sigmoid(alpha * a) * b``; a product with 1 is none."""
     if defs.onnx_opset_version() < 28:
         pytest.skip("this onnx has no SwiGLU")
-    trace = trace_node("SwiGLU", np.ones((2, 8), F), np.ones((2, 8), F), opset=28)
-    assert (trace.flops, trace.missing) == (3 * 16, ())
+    trace = trace_node("SwiGLU", np.ones((2, 8), F), np.ones((2, 8), F), opset=28, **attributes)
+    assert (trace.flops, trace.missing) == (operations * 16, ())
 
 
 @pytest.mark.parametrize("domain", ["", "ai.onnx"])

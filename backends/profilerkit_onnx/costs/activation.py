@@ -67,17 +67,16 @@ def bias_softmax(call: NodeCall) -> Cost:
 
 @OPERATORS.register_all("Swish", "com.microsoft::QuickGelu")
 def swish(call: NodeCall) -> Cost:
-    """``x * sigmoid(alpha * x)``; the product with an alpha of 1, the default of ``Swish``, is none."""
+    """``x * sigmoid(alpha * x)``; the product with an alpha of 1, the default in the standard, is none."""
     elements = call.outputs[0].numel
-    alpha = call.attribute("alpha", 1.0 if call.type == "Swish" else 1.702)
+    alpha = call.attribute("alpha", 1.702 if call.type == "com.microsoft::QuickGelu" else 1.0)
     return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements * (alpha != 1)))
 
 
 @register_op_cost("SwiGLU")
 def swiglu(call: NodeCall) -> Cost:
-    """``a * sigmoid(a) * b``."""
-    elements = call.outputs[0].numel
-    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements))
+    """``a * sigmoid(alpha * a) * b``: `swish`, and a product."""
+    return swish(call).plus(elementwise.elementary("MULTIPLY")(call.outputs[0].numel))
 
 
 @register_op_cost("Clip")
