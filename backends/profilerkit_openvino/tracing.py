@@ -5,6 +5,7 @@ The weights are shared with the model and not read; nothing is run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace
@@ -12,12 +13,14 @@ from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.graph_traces import GraphFormat, WalkedGraph, describe_constants, trace_work
 from profilerkit.backend_kit.numpy_data import Declared, bind_inputs, number_names
 from profilerkit.backend_kit.scoped_calls import layer_records
+from profilerkit.count_text import format_count
 
 from .layers import find_layers
 from .nodes import dtype_name
+from .roles import Role
 from .runtime import openvino
 from .walk import Values, Walk, read_inputs
-from .weights import place_weights
+from .weights import Weight, identify_weights, place_weights
 
 __all__ = ["declare", "trace_model", "walk_call"]
 
@@ -38,7 +41,8 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone."""
     layers = find_layers(model)
     paths = {node.get_name(): path for node, path in zip(model.get_ordered_ops(), layers.paths, strict=True)}
-    weights = list(place_weights(layers.weights, paths))
+    identities = identify_weights(layers.weights)
+    weights = list(place_weights(layers.weights, identities, paths))
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))
     walk = Walk(layers.paths)
@@ -47,13 +51,25 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     except Exception as error:  # whatever a damaged file leads to
         failure = explain_failure(error, inputs, "openvino", __package__ or "")
         return ModelTrace(layer_records(layers.types, weights), failure=failure)
-    notes = describe_constants(walk.constants)
+    notes = [*describe_constants(walk.constants), *_describe_equal(layers.weights, identities)]
     if layers.unnamed:
         notes.append(
             f"{layers.unnamed} of the operators lost the names of their layers when the converter fused them with "
             "others: each counts in the layer that reads its result"
         )
     return trace_work(graph, layers, weights, _FORMAT, notes=notes)
+
+
+def _describe_equal(weights: Sequence[Weight], identities: Sequence[int]) -> list[str]:
+    """Return the note on parameters that are counted as another one with the same elements."""
+    numbered = enumerate(zip(weights, identities, strict=True))
+    equal = sum(weight.role is Role.PARAMETER and identity != number for number, (weight, identity) in numbered)
+    if not equal:
+        return []
+    return [
+        f"{format_count(equal, 'weight')} with the same elements as another: each counts as the same weight, also "
+        "in copies of a layer that were not trained"
+    ]
 
 
 def walk_call(walk: Walk, model: Any, inputs: ModelInputs) -> WalkedGraph:

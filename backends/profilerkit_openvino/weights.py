@@ -16,7 +16,7 @@ from profilerkit.trace.records import WeightRecord
 from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant
 from .roles import Role, Use, find_role
 
-__all__ = ["Weight", "find_readers", "find_weights", "place_weights"]
+__all__ = ["Weight", "find_readers", "find_weights", "identify_weights", "place_weights"]
 
 #: How many elements of a constant are compared before all of them are read.
 _HEAD = 64
@@ -59,16 +59,26 @@ def find_readers(weights: Iterable[Weight]) -> set[str]:
     return {user for weight in weights if weight.role is Role.PARAMETER for user in weight.users}
 
 
-def place_weights(weights: Iterable[Weight], paths: Mapping[str, str]) -> Iterator[PlacedWeight]:
-    """Yield the weights of the layers that use them; ``paths`` has the layer of each node by the node's name.
+def identify_weights(weights: Iterable[Weight]) -> list[int]:
+    """Return for each weight the place of the first one with its elements: often its own.
 
-    A weight without a user belongs to the model itself. Constants with equal elements are one weight: a converter
-    repeats a constant where it is used, as in each step of an unrolled layer, and a file holds equal constants once.
+    Constants with equal elements are one weight: a converter repeats a constant where it is used, as in each step of an
+    unrolled layer, and a file holds equal constants once. Nothing tells these from the equal weights of two layers of
+    which one was copied from the other, and none was trained.
     """
     alike: _Alike = {}
-    for number, weight in enumerate(weights):
+    return [_identify(weight.node, number, alike) for number, weight in enumerate(weights)]
+
+
+def place_weights(
+    weights: Iterable[Weight], identities: Iterable[int], paths: Mapping[str, str]
+) -> Iterator[PlacedWeight]:
+    """Yield the weights of the layers that use them; a weight without a user belongs to the model itself.
+
+    ``identities`` are as `identify_weights` returns them; ``paths`` has the layer of each node by the node's name.
+    """
+    for weight, identity in zip(weights, identities, strict=True):
         constant = weight.node
-        identity = _identify(constant, number, alike)
         shape, dtype = tuple(constant.get_output_shape(0)), dtype_name(constant.get_output_element_type(0))
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
         for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:

@@ -70,6 +70,8 @@ def test_a_matrix_that_a_converter_repeats_is_one_weight(values: Any, parameters
     for model in (net, tmp_path / "net.xml"):
         report = profile(model, metrics=["total_params", "macs"])
         assert (report["total_params"], report["macs"]) == (parameters, 2 * 16)
+        is_said = any(note.startswith("1 weight with the same elements as another") for note in report.notes)
+        assert is_said == (parameters == 16)
 
 
 @pytest.mark.parametrize(
