@@ -89,11 +89,12 @@ class TFBackend(
     shares_costs: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        #: The program of the last trace, while that trace is in use: timing need not trace the model again.
-        self._program: weakref.ref[Program] | None = None
+        #: By the id of a model the program of its last trace, while that trace is in use, and the model with it: timing
+        #: need not trace the model again.
+        self._programs = weakref.WeakValueDictionary[int, Program]()
 
     def __reduce__(self) -> tuple[type[TFBackend], tuple[()]]:
-        """Pickle it without the program, which is in use in this process alone."""
+        """Pickle it without the programs, which are in use in this process alone."""
         return type(self), ()
 
     def open_model(self, model: Any, trust: bool = False) -> Any:
@@ -151,7 +152,10 @@ class TFBackend(
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a separate graph, or by an eager run if it cannot be traced."""
         trace = trace_model(model, None if inputs is None else _as_tensors(inputs))
-        self._program = weakref.ref(trace.program) if trace.program is not None else None
+        if trace.program is not None:
+            self._programs[id(model)] = trace.program
+        else:
+            self._programs.pop(id(model), None)
         return trace
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
@@ -161,11 +165,9 @@ class TFBackend(
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass, or a training step; with ``compile`` in mode "xla"."""
         mode = self.mode(options)
-        return prepare_run(model, _as_tensors(inputs), options.device, mode, self._last_program, options.training)
-
-    @property
-    def _last_program(self) -> Program | None:
-        return None if self._program is None else self._program()
+        return prepare_run(
+            model, _as_tensors(inputs), options.device, mode, self._programs.get(id(model)), options.training
+        )
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
@@ -179,7 +181,7 @@ class TFBackend(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
         """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
-        return layer_times(model, _as_tensors(inputs), device, passes, backward, self._last_program)
+        return layer_times(model, _as_tensors(inputs), device, passes, backward, self._programs.get(id(model)))
 
     def operator_times(
         self,

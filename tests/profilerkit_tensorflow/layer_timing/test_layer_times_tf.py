@@ -362,6 +362,8 @@ def test_the_program_of_a_trace_is_used_again(monkeypatch: pytest.MonkeyPatch) -
 
     backend, model, inputs = TFBackend(), two_dense(), ModelInputs(tf.ones([4, 512]))
     kept = backend.trace(model, inputs)
+    between = backend.trace(tf.function(lambda x: x), inputs)  # which the backend keeps beside it
     monkeypatch.setattr(session_passes, "trace_program", lambda *args, **kwargs: pytest.fail("traced again"))
     times = backend.layer_times(model, inputs, passes=1, backward=False)
     assert [time.path for time in times] == [layer.path for layer in kept.layers]
+    assert between.program is not None

@@ -11,7 +11,7 @@ import tensorflow as tf
 from one_product import ONE, W, X
 from small import ones
 
-from profilerkit import ModelInputs, Report, profile
+from profilerkit import ModelInputs, Profiler, Report, profile
 from profilerkit_tensorflow.trace.observation import Observation
 
 
@@ -62,6 +62,21 @@ def test_a_function_that_is_traced_anew_is_compared(mode: str) -> None:
     report = profile_both(lambda x: x @ W if not next(traces) else x, mode=mode)
     assert report["macs"] == ONE
     assert difference(report).endswith(f"the function that is timed has 0 MACs in its operators, the static pass {ONE}")
+
+
+def test_a_trace_of_another_model_in_between_hides_no_contradiction() -> None:
+    """All profilers share the backend."""
+    traces = count()
+    profiler, other = (
+        Profiler(function, backend="tensorflow", inputs=X)
+        for function in (lambda x: x if next(traces) else x @ W, lambda x: x)
+    )
+    for one in (profiler, other):
+        one.register_defaults()
+        one.compute_status("macs")
+    assert profiler.backend is other.backend
+    profiler.compute_status("execution_time", num_iters=2, warmup=1)
+    assert "has 0 MACs in its operators" in difference(profiler.report())
 
 
 @pytest.mark.parametrize("metric", ["layer_times", "operator_table"])
