@@ -190,7 +190,7 @@ CASES = {
             "UNIDIRECTIONAL_SEQUENCE_LSTM",
             [*LSTM_SIZES, *[None] * 3, *[(16,)] * 4, (7, 16), None, (2, 16), (2, 16)],
             (8, 7),
-            options=options("UnidirectionalSequenceLSTM", cellClip=3.0, projClip=2.0),
+            options=options("UnidirectionalSequenceLSTM", fusedActivationFunction=4, cellClip=3.0, projClip=2.0),
         ),
         macs(8 * (1344 + 112), 8 * (64 + 208 + 2 * 16 + 2 * 7)),
     ),
@@ -198,6 +198,22 @@ CASES = {
         call("UNIDIRECTIONAL_SEQUENCE_LSTM", [(8, 5), None, *LSTM_SIZES[2:], *[(16,)] * 7], (8, 16)),
         (Cost(0, 0), "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     ),
+    **{
+        f"{kind} with the activation {function} in place of tanh": (
+            call(
+                kind,
+                [*LSTM_SIZES, *[None] * 3, *[(16,)] * 4, *[None] * 2, (2, 16), (2, 16)],
+                (8, 16),
+                options=options(kind_of_options, fusedActivationFunction=function),
+            ),
+            (Cost(0, 0), kind),
+        )
+        for kind, kind_of_options in {
+            "LSTM": "LSTM",
+            "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTM",
+        }.items()
+        for function in (0, 1, 2, 3, 5)  # none, three kinds of ReLU, the sign
+    },
     # the basic kernel: four gates of 3 units over 5 + 3 values, whose biases are among the gates' additions
     "basic lstm": (
         call("LSTM", [(2, 5), (2, 3), (12, 8), (12,), (2, 3)], (2, 3), options=options("LSTM", kernelType=1)),

@@ -25,18 +25,25 @@ class _Layer(NamedTuple):
         biases: Its biases.
         peepholes: Vectors that the cell's state is multiplied with.
         units: A matrix that has a row for each of its units.
+        normalization: Factors with which its gates are normalized.
     """
 
     matrices: Sequence[int]
     biases: Sequence[int]
     peepholes: Sequence[int]
     units: int
+    normalization: Sequence[int] = ()
 
 
 _RNN = _Layer(matrices=(1, 2), biases=(3,), peepholes=(), units=1)
 #: Four matrices of the input (the input gate first), four of the state, and one of the projection.
-_LSTM = _Layer(matrices=(*range(1, 9), 16), biases=(*range(12, 16), 17), peepholes=range(9, 12), units=2)
-_LSTM_NORMALIZATION = range(20, 24)
+_LSTM = _Layer(
+    matrices=(*range(1, 9), 16),
+    biases=(*range(12, 16), 17),
+    peepholes=range(9, 12),
+    units=2,
+    normalization=range(20, 24),
+)
 
 _RNN_KINDS = {ActivationFunctionType.RELU: "rnn_relu", ActivationFunctionType.TANH: "rnn_tanh"}
 
@@ -54,15 +61,18 @@ def rnn(call: LiteRTCall) -> Cost:
 def lstm(call: LiteRTCall) -> Cost:
     """Weights of the input, of the state, peepholes, biases of four gates, and a projection.
 
-    The basic kernel of ``LSTM`` has one product of input and state together. A layer without an input gate, whose gates
-    are coupled, and one that normalizes its gates are other layers. With ``cellClip`` the states of the cells are
-    clamped, with ``projClip`` the results of the projection.
+    The basic kernel of ``LSTM`` has one product of input and state together, and always a tanh. Other layers are a
+    layer without an input gate, whose gates are coupled, one that normalizes its gates, and one with another function
+    than tanh. With ``cellClip`` the states of the cells are clamped, with ``projClip`` the results of the projection.
     """
     if call.type == "LSTM" and call.option("kernelType", LSTMKernelType.FULL) == LSTMKernelType.BASIC:
         rows, columns = call.inputs[2]
-        return recurrent.lstm_with_joined_product(call.inputs[0][0], rows * columns, rows // 4, False, False)
+        return recurrent.lstm_with_joined_product(
+            call.inputs[0][0], rows * columns, rows // 4, peepholes=False, forget_bias=False
+        )
     input_gate, *_, projection = _LSTM.matrices
-    if not call.has_input(input_gate) or any(map(call.has_input, _LSTM_NORMALIZATION)):
+    is_tanh = call.option("fusedActivationFunction", ActivationFunctionType.TANH) == ActivationFunctionType.TANH
+    if not is_tanh or not call.has_input(input_gate) or any(map(call.has_input, _LSTM.normalization)):
         raise UnknownCostError
     clamped = 0
     if call.option("cellClip", 0.0) > 0:
