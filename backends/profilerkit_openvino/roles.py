@@ -21,8 +21,6 @@ from .nodes import RECURRENT, dtype_name, read_constant
 
 __all__ = ["Role", "Use", "find_role"]
 
-#: Dtypes of weights that are narrower than the numbers that they stand for.
-_NARROW = ("int4", "uint4", "int8", "uint8", "uint2", "uint1", "uint3", "uint6", "float4", "float8")
 #: The inputs of operators that are values which the model keeps, but no parameters.
 _KEPT = {
     "BatchNormInference": (3, 4),  # mean and variance
@@ -71,20 +69,31 @@ def find_role(node: Any, uses: Sequence[Use], reads: Sequence[Use]) -> Role:
         uses: The uses of it, and of all values that are computed from it before the model runs.
         reads: The uses of its elements, converted or not, by nodes that run.
     """
-    dtype, count = dtype_name(node.get_output_element_type(0)), prod(node.get_output_shape(0))
-    otherwise = Role.BUFFER if count > 1 else Role.NUMBER
     if any(map(_is_scale, uses)):
         return Role.BUFFER
-    if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
-        return Role.PARAMETER  # maybe converted in another order, or a table whose rows are looked up
-    if not is_float(dtype):
-        return Role.PARAMETER if count > 1 and any(map(_is_factor, reads)) else otherwise
-    if count > 1 and any(map(_is_kept, uses)) and all(map(_is_kept, reads)):  # a variance may be a weight elsewhere
-        return Role.BUFFER
+    if _is_parameter(node, uses, reads):
+        return Role.PARAMETER
+    return Role.BUFFER if prod(node.get_output_shape(0)) > 1 else Role.NUMBER
+
+
+def _is_parameter(node: Any, uses: Sequence[Use], reads: Sequence[Use]) -> bool:
+    """Return whether a constant that is no scale is a parameter."""
+    element, shape = node.get_output_element_type(0), node.get_output_shape(0)
+    has_many, is_factor = prod(shape) > 1, any(map(_is_factor, reads))
+    if _is_narrow(element) and any(use.kind in ("Convert", "Gather") for use in uses):
+        return True  # maybe converted in another order, or a table whose rows are looked up
+    if not is_float(dtype_name(element)):
+        return has_many and is_factor
     if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
-        return otherwise  # zeros, which stand for no biases
-    is_matrix = len(node.get_output_shape(0)) > 1 and any(map(_is_factor, reads))
-    return Role.PARAMETER if count > 1 or is_matrix or any(map(_is_single, reads)) else Role.NUMBER
+        return False  # zeros, which stand for no biases
+    if has_many:
+        return not any(map(_is_kept, uses)) or not all(map(_is_kept, reads))  # a variance may be a weight elsewhere
+    return (is_factor and len(shape) > 1) or any(map(_is_single, reads))
+
+
+def _is_narrow(element: Any) -> bool:
+    """Return whether an element type has numbers of at most a byte, which may stand for wider numbers."""
+    return 0 < element.bitwidth <= 8 and dtype_name(element) != "bool"
 
 
 def _is_kept(use: Use) -> bool:
@@ -98,11 +107,12 @@ def _list_states(node: Any) -> Iterator[int]:
         return
     body = node.get_function()
     for entry in node.get_input_descriptions():
-        if type(entry).__name__.startswith("Merged"):
-            after = body.get_results()[entry.body_value_index].input_value(0).get_node()
-            while after.get_type_name() == "Identity":
-                after = after.input_value(0).get_node()
-            if after.get_name() != body.get_parameters()[entry.body_parameter_index].get_name():
+        if type(entry).__name__.startswith("Merged"):  # a parameter of the body, which a result of it replaces
+            parameter = body.get_parameters()[entry.body_parameter_index]
+            replacement = body.get_results()[entry.body_value_index].input_value(0).get_node()
+            while replacement.get_type_name() == "Identity":
+                replacement = replacement.input_value(0).get_node()
+            if replacement.get_name() != parameter.get_name():
                 yield entry.input_index
 
 
@@ -117,9 +127,14 @@ def _is_recurrent_bias(use: Use) -> bool:
 
 
 def _is_single(use: Use) -> bool:
-    """Return whether a value is a weight by its place, even if it is a single number: a bias, or one of `_SINGLE`."""
-    is_bias = use.kind == "Add" and use.other_input.get_type_name() in _PRODUCTS
-    return is_bias or use.position in _SINGLE.get(use.kind, ())
+    """Return whether a single number is a weight by its place: one of `_SINGLE`, or the bias of one feature."""
+    return use.position in _SINGLE.get(use.kind, ()) or (use.kind == "Add" and _has_one_feature(use.other_input))
+
+
+def _has_one_feature(product: Any) -> bool:
+    """Return whether a node is a product whose result has a single feature or channel."""
+    kind = product.get_type_name()
+    return kind in _PRODUCTS and bool(product.get_output_partial_shape(0)[-1 if kind == "MatMul" else 1] == 1)
 
 
 def _is_scale(use: Use) -> bool:
@@ -134,7 +149,7 @@ def _is_scale(use: Use) -> bool:
     source = use.other_input
     while source.get_type_name() in ("Subtract", "Multiply", "Reshape"):
         source = source.input_value(0).get_node()
-    if source.get_type_name() != "Convert" or not dtype_name(source.get_input_element_type(0)).startswith(_NARROW):
+    if source.get_type_name() != "Convert" or not _is_narrow(source.get_input_element_type(0)):
         return False
     while source.get_input_size() > 0:
         source = source.input_value(0).get_node()

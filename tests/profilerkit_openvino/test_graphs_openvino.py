@@ -139,6 +139,31 @@ def test_a_weight_may_be_a_single_number(dtype: Any) -> None:
     assert (report["total_params"], report["model_size"]) == (5, 5 * np.dtype(dtype).itemsize)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize(("features", "parameters"), [(1, 3 + 1), (4, 12)])
+def test_a_single_number_is_a_bias_of_a_single_feature(shape: tuple[int, ...], features: int, parameters: int) -> None:
+    """Added to several features it is a number of the model's code, as is the constant bias of a forget gate."""
+    given, image = ops.parameter([2, 3], np.float32), ops.parameter([2, 3, 4, 4], np.float32)
+    product = linear(given, ops.constant(np.ones((features, 3), np.float32)))
+    filters = ops.constant(np.ones((features, 3, 1, 1), np.float32))
+    convolution = ops.convolution(image, filters, [1, 1], [0, 0], [0, 0], [1, 1])
+    for made, read in ((product, given), (convolution, image)):
+        added = ops.add(made, ops.constant(np.full(shape, 2, np.float32)))
+        assert profile(model(added, read), metrics=COUNTS)["total_params"] == parameters
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.uint64, np.int64, np.bool_]
+)
+def test_integers_that_are_added_are_a_weight_if_they_are_narrow(dtype: Any) -> None:
+    """Four of them, converted: integers of a byte stand for wider numbers, others are buffers."""
+    given = ops.parameter([4], np.float32)
+    added = ops.add(given, ops.convert(ops.constant(np.ones(4, dtype)), np.float32))
+    report = profile(model(added, given), metrics=COUNTS)
+    assert report["total_params"] == (4 if dtype in (np.uint8, np.int8) else 0)
+    assert report["model_size"] == 4 * np.dtype(dtype).itemsize
+
+
 def test_a_weight_whose_shape_makes_the_first_state_is_still_a_weight() -> None:
     """As the reader of ONNX makes zeros for a GRU without a state: weights of 15 x 4 and 15 x 5, biases of 20."""
     given, recurrent = ops.parameter([2, 3, 4], np.float32), ops.constant(np.ones((1, 15, 5), np.float32))
