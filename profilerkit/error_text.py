@@ -9,7 +9,7 @@ from typing import Any
 
 from .foreign_text import visible
 
-__all__ = ["error_line", "find_raising_line", "list_causes", "shown"]
+__all__ = ["error_line", "find_raising_line", "list_causes", "read_message", "shown"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
@@ -31,11 +31,21 @@ def error_line(error: BaseException) -> str:
     The additions of Keras and AutoGraph to a message are left out: that a call raised, its arguments with their values,
     and the stack frames of the user's code. The node names of TensorFlow's graphs are left out too.
     """
-    text = _NODES.sub("", _COLORS.sub("", str(error)))
+    text = _NODES.sub("", _COLORS.sub("", read_message(error)))
     lines = _unwrap([line.strip() for line in text.splitlines() if line.strip()])
     line = _VALUES.sub("[...]", _NODE.sub(r"\1", " ".join(lines))).removeprefix(f"{type(error).__name__}: ")
     line = visible(line)
     return line if len(line) <= 400 else f"{line[:397]}..."
+
+
+def read_message(error: BaseException) -> str:
+    """Return the message of an error; an empty text if it has none, or if its own code, which writes it, raises."""
+    try:
+        return str(error)
+    except MemoryError:
+        raise
+    except Exception:
+        return ""
 
 
 def _unwrap(lines: list[str]) -> list[str]:

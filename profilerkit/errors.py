@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from .count_text import list_some
-from .error_text import error_line, list_causes, shown
+from .error_text import error_line, list_causes, read_message, shown
 
 __all__ = [
     "ArgumentError",
@@ -341,7 +341,7 @@ def classify(error: BaseException) -> FailureCode:
     (<FailureCode.MEMORY: 'memory'>, <FailureCode.IMPORT: 'import'>, <FailureCode.MODEL: 'model'>)
     """
     for cause in list_causes(error, implicit=False):
-        text = "" if isinstance(cause, ProfilerKitError) else str(cause).lower()
+        text = "" if isinstance(cause, ProfilerKitError) else read_message(cause).lower()
         if isinstance(cause, BlockingIOError) or any(words in text for words in _NO_THREAD):
             return FailureCode.THREADS
         refused = isinstance(cause, OSError) and cause.errno == errno.ENOMEM

@@ -11,7 +11,7 @@ from enum import Enum
 from traceback import clear_frames
 from typing import Any
 
-from ..error_text import list_causes
+from ..error_text import list_causes, read_message
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS, Bounds
@@ -169,7 +169,8 @@ def _describe_error(error: Exception) -> str:
     """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
     if isinstance(error, ProfilerKitError):
         return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    message = read_message(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def is_number(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from ..foreign_text import visible
@@ -78,7 +79,7 @@ def write_csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
 def _write_cell(value: Any) -> Any:
     if value is None:
         return ""
-    if isinstance(value, (int, float)):
+    if isinstance(value, Real):  # also numpy's
         return value
     text = visible(str(value))
     return f"'{text}" if is_formula(text) else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from ..foreign_text import visible
@@ -72,7 +73,7 @@ def find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
 
 def read_seconds(value: Any) -> float | None:
     """Return the seconds of a cell, at least 0; None for a cell without a number."""
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, Real) or not math.isfinite(value):
         return None
     return max(float(value), 0.0)
 

@@ -9,10 +9,13 @@ import math
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 from slow_ones import slow_ones
@@ -23,6 +26,7 @@ from profilerkit.foreign_text import visible
 from profilerkit.render import latex, render
 from profilerkit.render.grids import Grid
 from profilerkit.render.layer_time_grids import layer_time_grid
+from profilerkit.render.time_stacks import read_seconds
 from profilerkit.results.saving import parse
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable
@@ -102,6 +106,22 @@ def test_csv_is_read_back_and_holds_no_formula() -> None:
         assert not any(cell.startswith("=") for row in rows for cell in row)
     kinds = [row[2] for row in csv.reader(io.StringIO(render(hostile(), "layers-csv")))][2:]
     assert kinds == [f"'{name}" if name.startswith("=") else visible(name) for name in HOSTILE_NAMES]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.float32, np.float64, Fraction])
+def test_a_number_of_another_type_is_a_number_in_csv(kind: Callable[[int], Any]) -> None:
+    """A spreadsheet takes text for no number, and a minus sign at the beginning of text for a formula."""
+    number = kind(-3)
+    metric = replace(TEACHER, statuses={"spare": record("spare", number, "-3")})
+    layer = {"path": "", "type": "Net", "depth": 0, "spare": number}
+    for result, form in ((metric, "csv"), (replace(TEACHER, layers=LayerTable([layer])), "layers-csv")):
+        cells = [row.get("value") or row.get("spare") for row in csv.DictReader(io.StringIO(render(result, form)))]
+        assert [float(cell or 0) for cell in cells] == [-3]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_a_time_of_another_type_is_drawn(kind: Callable[[int], Any]) -> None:
+    assert (read_seconds(kind(2)), read_seconds(kind(-2))) == (2.0, 0.0)
 
 
 def test_csv_has_values_in_base_units() -> None:

@@ -256,6 +256,39 @@ def test_a_metric_that_cannot_be_shown_fails_alone(make_profiler: MakeProfiler, 
     assert "Shy cannot be shown" in str(made)
 
 
+class SilentError(Exception):
+    """An error whose own code, which writes its message, raises."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("where", ["shown", "computed"])
+def test_an_error_that_cannot_be_written_fails_alone(where: str, make_profiler: MakeProfiler, model: FakeModel) -> None:
+    class Mute(Metric):
+        NAME = "mute"
+
+        def get_value(self) -> float:
+            raise SilentError
+
+    class ComputeMute(ProfilerFunction):
+        def get_bounded_status_keys(self) -> type[Metric]:
+            return Mute
+
+        def __call__(self) -> int:
+            if where == "computed":
+                raise SilentError
+            return 1
+
+    profiler = make_profiler(model, ComputeMute(), ComputeComplexity())
+    profiler.compute_network_status()
+    made = profiler.report()
+    assert made["macs"] == 300
+    (reason,) = made.status("mute").missing
+    assert "SilentError" in reason
+    assert made.status("mute").completeness is Completeness.FAILED
+
+
 def test_a_long_name_leaves_the_values_in_sight() -> None:
     long = replace(record("macs", 8, "8 MMACs", "MMACs"), friendly_name="multiply accumulates " * 5)
     one = report("Teacher", long)
