@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import by_likeness
 from .hook_manager import Manager
 from .plugin_info import DISABLE, GROUP, PluginInfo, normal_name, tolerate, warn
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 __all__ = ["load_installed", "rank"]
 
@@ -38,12 +41,14 @@ def load_installed(manager: Manager, is_own_only: bool) -> None:
             continue
         with _tolerate(info, "the loading"):
             imported.append(_import(info, imported))
-    # pluggy calls the last plugin first. Own plugins are ``tryfirst``, but a later plugin that is, too, comes first.
-    imported.reverse()
-    for name, info, plugin in sorted(imported, key=lambda plugin: not plugin.info.is_own):
-        with _tolerate(info, "the registration"):
-            if manager.register_from(info, plugin, name) is None:
-                manager.switched_off.append(info)  # the name is blocked by code
+    # pluggy calls first what is registered last, but own plugins before others: they are ``tryfirst``. Others may be
+    # ``tryfirst`` too, and come before own plugins then: they are registered later.
+    own = [found for found in imported if found.info.is_own]
+    others = [found for found in imported if not found.info.is_own]
+    for found in (*reversed(own), *reversed(others)):
+        with _tolerate(found.info, "the registration"):
+            if manager.register_from(found.info, found.plugin, found.name) is None:
+                manager.switched_off.append(found.info)  # the name is blocked by code
     _warn_of_unknown(disabled, {name for info in plugins for name in info.names_to_disable})
 
 
@@ -65,12 +70,23 @@ def _read_entry_points() -> Iterator[PluginInfo]:
 
     packages: dict[int, tuple[str, str]] = {}
     for point in entry_points(group=GROUP):
-        package, version = "", ""
-        if point.dist is not None:
-            if id(point.dist) not in packages:
-                packages[id(point.dist)] = point.dist.name, point.dist.version
-            package, version = packages[id(point.dist)]
-        yield PluginInfo(point.name, point.value, package, version)
+        if id(point.dist) not in packages:
+            packages[id(point.dist)] = _read_package(point.dist)
+        yield PluginInfo(point.name, point.value, *packages[id(point.dist)])
+
+
+def _read_package(distribution: Distribution | None) -> tuple[str, str]:
+    """Return the name and the version of a package; empty texts if it has none, as what an uninstallation has left."""
+    try:
+        return ("", "") if distribution is None else (distribution.name or "", distribution.version or "")
+    except (
+        AttributeError,
+        KeyError,
+        OSError,
+        TypeError,
+        ValueError,
+    ):  # of a package without METADATA, or a damaged one
+        return "", ""
 
 
 def _import(info: PluginInfo, earlier: Sequence[_Imported]) -> _Imported:
@@ -86,8 +102,9 @@ def _import(info: PluginInfo, earlier: Sequence[_Imported]) -> _Imported:
 
 
 def _tolerate(info: PluginInfo, doing: str) -> AbstractContextManager[None]:
-    after = ") and is left out; update or uninstall that package"
-    return tolerate(info, doing, after, before=f"plugin {info} cannot be loaded (")
+    """Warn of an error in the block: "plugin 'x' of y cannot be loaded (the error) and is left out; ..."."""
+    before, after = f"plugin {info} cannot be loaded (", ") and is left out; update or uninstall that package"
+    return tolerate(info, doing, after, before=before)
 
 
 def _warn_of_unknown(disabled: Iterable[str], names: Collection[str]) -> None:

@@ -69,6 +69,25 @@ def test_two_packages_may_have_plugins_of_the_same_name(install: Any) -> None:
     assert [str(plugin) for plugin in list_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
 
 
+@pytest.mark.parametrize("metadata", [None, "", "\udcff"])
+def test_what_an_uninstallation_has_left_is_reported_and_the_others_run(metadata: str | None, tmp_path: Path) -> None:
+    """The package has entry points, and no metadata or damaged metadata: nobody knows its name."""
+    left = tmp_path / "half-1.0.dist-info"
+    left.mkdir()
+    (left / "entry_points.txt").write_text("[profilerkit]\nhalf = no_such_module_at_all\n")
+    if metadata is not None:
+        (left / "METADATA").write_bytes(metadata.encode("utf-8", "surrogateescape"))
+    code = f"""
+import sys, warnings
+sys.path.insert(0, {str(tmp_path)!r})
+from profilerkit.hooks.manager import list_plugins
+with warnings.catch_warnings(record=True) as caught:
+    names = [plugin.name for plugin in list_plugins()]
+print("core" in names, "half" in names, len(caught), "'half' of an unknown package cannot be loaded" in str(caught[0].message))
+"""
+    assert run_python(code).stdout.split() == ["True", "False", "1", "True"]
+
+
 def test_a_module_cannot_be_two_plugins(install: Any, entry_points: EntryPoints) -> None:
     module = install("first", "mine", backends=make_offering(info("fake", "x")))
     add_entry_point(entry_points, "second", module.__name__, "mine")
