@@ -76,16 +76,12 @@ def _read_entry_points() -> Iterator[PluginInfo]:
 
 
 def _read_package(distribution: Distribution | None) -> tuple[str, str]:
-    """Return the name and the version of a package; empty texts if it has none, as what an uninstallation has left."""
+    """Return the name and the version of a package; empty texts if its METADATA is missing or damaged."""
+    if distribution is None:
+        return "", ""
     try:
-        return ("", "") if distribution is None else (distribution.name or "", distribution.version or "")
-    except (
-        AttributeError,
-        KeyError,
-        OSError,
-        TypeError,
-        ValueError,
-    ):  # of a package without METADATA, or a damaged one
+        return distribution.name or "", distribution.version or ""
+    except (AttributeError, LookupError, OSError, TypeError, ValueError):  # by the version of Python
         return "", ""
 
 

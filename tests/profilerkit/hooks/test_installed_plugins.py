@@ -83,7 +83,8 @@ sys.path.insert(0, {str(tmp_path)!r})
 from profilerkit.hooks.manager import list_plugins
 with warnings.catch_warnings(record=True) as caught:
     names = [plugin.name for plugin in list_plugins()]
-print("core" in names, "half" in names, len(caught), "'half' of an unknown package cannot be loaded" in str(caught[0].message))
+told = [str(warning.message) for warning in caught]
+print("core" in names, "half" in names, len(told), "'half' of an unknown package cannot be loaded" in told[0])
 """
     assert run_python(code).stdout.split() == ["True", "False", "1", "True"]
 
