@@ -82,7 +82,7 @@ def command(
 
     budget = _read_budget(path, limit, baseline, update)
     request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
-    if update and baseline is not None:
+    if update and baseline is not None:  # nothing is checked, so that there is no result to show
         _record_baseline(_measure(model, None, request)[0], baseline, request.quiet)
         return
     report, findings = _check(partial(_measure, model, baseline, request), budget, retries, strict)
@@ -116,19 +116,20 @@ def _require_units(budget: Budget) -> None:
 
     units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
     for limit in budget.limits:
-        unit = units.get(name_of_metric(limit.key)) if limit.pattern is None else None
-        if unit:
-            limit.bound(unit)  # raises it
+        if limit.pattern is None and units.get(name_of_metric(limit.key)):
+            limit.bound(units[name_of_metric(limit.key)])  # raises the error of another unit
 
 
 def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:
     """Raise `BudgetError` if there is no baseline and the budget needs one, or no file for the baseline to record."""
-    if update and (baseline is None or not is_saved(baseline)):
-        raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
-    if budget.needs_baseline and baseline is None:
-        relative = next(str(limit) for limit in budget.limits if limit.relative)
-        raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
-    if not update and baseline is not None and is_saved(baseline) and not Path(baseline).exists():
+    if update:
+        if baseline is None or not is_saved(baseline):
+            raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
+    elif baseline is None:
+        for limit in budget.limits:
+            if limit.relative:
+                raise BudgetError(f"{limit} is relative: give --baseline, a saved report or a model")
+    elif is_saved(baseline) and not Path(baseline).exists():
         raise BudgetError(f"there is no baseline {baseline}; record one with --update")
 
 

@@ -31,14 +31,13 @@ def call_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     if not _takes_one_structure(model):
         return CallArguments(args, kwargs)
     parameters = _PARAMETERS - _list_input_names(model)
-    settings = {name: value for name, value in kwargs.items() if name in parameters}
-    named = {name: value for name, value in kwargs.items() if name not in parameters}
-    positional = (*args, settings.pop("inputs")) if "inputs" in settings else tuple(args)
-    if not positional and named:
-        return CallArguments((named,), settings)
-    if len(positional) > 1:
-        positional = (list(positional),)
-    return CallArguments(positional, {**named, **settings})
+    options = {name: value for name, value in kwargs.items() if name in parameters and name != "inputs"}
+    given = (*args, kwargs["inputs"]) if "inputs" in kwargs and "inputs" in parameters else tuple(args)
+    by_name = {name: value for name, value in kwargs.items() if name not in parameters}
+    if by_name and not given:
+        return CallArguments((by_name,), options)
+    structure = (list(given),) if len(given) > 1 else given
+    return CallArguments(structure, {**by_name, **options})
 
 
 def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
@@ -52,8 +51,9 @@ def read_declared_call(model: Any) -> ModelInputs | None:
     if not symbolic:
         return None
     structure = read_input_structure(model)
-    is_named = isinstance(structure, Mapping) and set(map(id, structure.values())) == set(map(id, symbolic))
-    return (ModelInputs(**structure) if is_named else ModelInputs(*symbolic)).map(DeclaredInput.of)
+    if isinstance(structure, Mapping) and {id(tensor) for tensor in structure.values()} == {*map(id, symbolic)}:
+        return ModelInputs(**structure).map(DeclaredInput.of)
+    return ModelInputs(*symbolic).map(DeclaredInput.of)  # a structure may be nested, or leave inputs out
 
 
 def _takes_one_structure(model: Any) -> bool:

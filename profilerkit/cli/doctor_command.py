@@ -30,6 +30,8 @@ OPTIONAL = {
     "torchvision": "torchvision:NAME on the command line",
     "transformers": "hf:NAME on the command line",
 }
+#: The columns of the name in a line; two spaces are before it, and one behind it.
+_NAME_WIDTH = 16
 
 
 @click.command("doctor")
@@ -38,43 +40,38 @@ def command() -> None:
 
     Useful for a bug report, and before a measurement.
     """
-    from ..hooks.infos import BackendInfo
+    emit("This machine", bold=True)
+    _show_machine()
+    emit("\nPackages", bold=True)
+    _show_packages()
+    emit("\nConfiguration", bold=True)
+    _show_configuration()
+    emit("\nBackends", bold=True)
+    _show_backends()
+
+
+def _show_machine() -> None:
     from ..piping.quantity import Scale, scale_value
     from ..process import environment
 
-    emit("This machine", bold=True)
     for name, value in environment.machine().items():
         if name.endswith("_bytes"):
             name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
         _print_line(name, value)
-    emit("\nPackages", bold=True)
+
+
+def _show_packages() -> None:
     _print_line("profilerkit", version("profilerkit"))
     for package, use in OPTIONAL.items():
         _print_line(package, f"{_find_version(package)}  ({use})")
-    emit("\nConfiguration", bold=True)
-    _show_configuration()
-    emit("\nBackends", bold=True)
-    unusable: dict[str, str] = {}
-    for offer in list_infos(BackendInfo):
-        info = offer.item
-        for loading in track((offer,), f"Loading {info.name}"):
-            backend, line, _ = examine_by_loading(loading)
-        if backend is None:
-            unusable[info.name] = line
-            continue
-        _print_line(info.name, line or "ready")
-        for heading, things in _list_abilities(backend).items():
-            _print_paragraph(heading, things)
-    for name, reason in unusable.items():
-        _print_line(name, reason)
 
 
 def _show_configuration() -> None:
     """Print the options that ``pyproject.toml`` sets, or its error."""
     try:
         configuration = read_configuration()
-        for command in filter(None, map(load_command, configuration.commands)):
-            choose_values(configuration, command)  # for the errors that it raises
+        for configured in filter(None, map(load_command, configuration.commands)):
+            choose_values(configuration, configured)  # for the errors that it raises
     except ArgumentError as error:
         emit(f"  {error}")
         return
@@ -88,8 +85,27 @@ def _show_configuration() -> None:
             _print_line(f"{prefix}{key}", str(value))
 
 
+def _show_backends() -> None:
+    """Print each backend as soon as it is loaded, those that cannot be loaded at the end."""
+    from ..hooks.infos import BackendInfo
+
+    unusable: dict[str, str] = {}
+    for offer in list_infos(BackendInfo):
+        name = offer.item.name
+        # The bar ends with the list, before anything is printed.
+        [(backend, line, _)] = [examine_by_loading(loading) for loading in track([offer], f"Loading {name}")]
+        if backend is None:
+            unusable[name] = line
+            continue
+        _print_line(name, line or "ready")
+        for heading, things in _list_abilities(backend).items():
+            _print_paragraph(heading, things)
+    for name, reason in unusable.items():
+        _print_line(name, reason)
+
+
 def _print_line(name: str, value: str) -> None:
-    emit(f"  {name:<16} {value}".rstrip())
+    emit(f"  {name:<{_NAME_WIDTH}} {value}".rstrip())
 
 
 def _find_version(package: str) -> str:
@@ -103,7 +119,7 @@ def _print_paragraph(heading: str, things: list[str]) -> None:
     """Print things, if there are any, as lines that fit the terminal, below the values of `_print_line`."""
     if things:
         width = max(60, terminal_columns(100))
-        indent = " " * 19
+        indent = " " * (2 + _NAME_WIDTH + 1)
         emit(fill(f"{heading}: {'; '.join(things)}", width, initial_indent=indent, subsequent_indent=f"{indent}  "))
 
 

@@ -20,7 +20,8 @@ from .time_stacks import find_rows, read_seconds
 
 __all__ = ["render"]
 
-#: The values that can be drawn for a node: a column of the operators, "params" or "seconds"; with their titles.
+#: The values that can be drawn for a node: a column of the operators, "params" or "seconds", which is drawn in
+#: microseconds; with their titles.
 _TITLES = {
     "macs": "MACs",
     "flops": "FLOPs",
@@ -135,15 +136,15 @@ def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]
         for operator in (row["operator"], ""):
             heaviest.setdefault((row["layer"], operator), _Node.of(row))
     values: dict[_Node, float] = {}
-    placed = total = 0  # of the values that are not zero
+    are_placed: list[bool] = []  # of the values that are not zero
     for layer, operator, value in own_values:
         node = heaviest.get((layer, operator)) or heaviest.get((layer, ""))
         if node is not None:
             values[node] = values.get(node, 0) + value
-        total += bool(value)
-        placed += bool(value) and node is not None
-    remark = f", of {placed} of {total} layers or operators: the others have no node" if placed < total else ""
-    return _NodeValues(values, remark)
+        if value:
+            are_placed.append(node is not None)
+    counts = f"{sum(are_placed)} of {len(are_placed)}"
+    return _NodeValues(values, "" if all(are_placed) else f", of {counts} layers or operators: the others have no node")
 
 
 def _list_own_microseconds(report: Report) -> Iterator[_OwnValue]:

@@ -44,9 +44,10 @@ def match_layers(reference: LayerTable, other: LayerTable, *, is_foreign: bool =
     waiting = list(matched.items())
     while waiting:
         path, other_path = waiting.pop()
-        for pair in _match_inside(mine.get(path, ()), theirs.get(other_path, ()), name_kind):
-            matched[pair.mine["path"]] = pair.theirs["path"]
-            waiting.append((pair.mine["path"], pair.theirs["path"]))
+        pairs = _match_inside(mine.get(path, ()), theirs.get(other_path, ()), name_kind)
+        inside = {pair.mine["path"]: pair.theirs["path"] for pair in pairs}
+        matched |= inside
+        waiting += inside.items()
     return matched
 
 
@@ -63,18 +64,18 @@ def _match_paths(reference: LayerTable, other: LayerTable, is_foreign: bool) -> 
 
 
 def _is_alike(one: Row, two: Row, is_foreign: bool) -> bool:
-    """Return whether layers at the same path are the same, by their types and by whether they hold layers."""
+    """Return whether the types of layers at the same path agree, as `match_layers` has it."""
     if _name_type(one) == _name_type(two):
         return True
     family, other_family = find_family(one["type"]), find_family(two["type"])
-    if family.name == other_family.name:
-        dimensions = {family.dimensions, other_family.dimensions}
-        if is_foreign or "" in dimensions or len(dimensions) == 1:
-            return True
+    is_one_family = family.name == other_family.name
     both_hold_layers = not (one.get("is_leaf", True) or two.get("is_leaf", True))
-    if both_hold_layers:
-        return is_foreign or GENERIC in (family.name, other_family.name)
-    return is_foreign and _name_family(one) == _name_family(two)
+    if is_foreign:
+        return is_one_family or both_hold_layers or _name_family(one) == _name_family(two)
+    dimensions = {family.dimensions, other_family.dimensions}  # "" of a type without them
+    if is_one_family and ("" in dimensions or len(dimensions) == 1):
+        return True
+    return both_hold_layers and GENERIC in (family.name, other_family.name)
 
 
 def _list_unmatched(layers: LayerTable, matched: Collection[str]) -> dict[str | None, list[Row]]:
