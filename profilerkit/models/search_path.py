@@ -52,7 +52,7 @@ class SearchPath:
     def begin(self, outer: SearchPath | None) -> None:
         """Note the path before the file is loaded; ``outer`` is that of the file whose code loads it, if one does."""
         self._path_before = _read_absolute_path()
-        self.callers_path = self._path_before if outer is None else outer.callers_path
+        self.callers_path: list[str] = self._path_before if outer is None else outer.callers_path
         self._read_last: list[str] = []
 
     def read_changes(self) -> bool:
