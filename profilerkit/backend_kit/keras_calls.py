@@ -32,11 +32,11 @@ def call_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
         return CallArguments(args, kwargs)
     parameters = _PARAMETERS - _list_input_names(model)
     options = {name: value for name, value in kwargs.items() if name in parameters and name != "inputs"}
-    given = (*args, kwargs["inputs"]) if "inputs" in kwargs and "inputs" in parameters else tuple(args)
+    positional = (*args, kwargs["inputs"]) if "inputs" in kwargs and "inputs" in parameters else tuple(args)
     by_name = {name: value for name, value in kwargs.items() if name not in parameters}
-    if by_name and not given:
+    if by_name and not positional:
         return CallArguments((by_name,), options)
-    structure = (list(given),) if len(given) > 1 else given
+    structure = (list(positional),) if len(positional) > 1 else positional
     return CallArguments(structure, {**by_name, **options})
 
 

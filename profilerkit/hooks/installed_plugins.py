@@ -43,12 +43,12 @@ def load_installed(manager: Manager, is_own_only: bool) -> None:
             imported.append(_import(info, imported))
     # pluggy calls first what is registered last, but own plugins before others: they are ``tryfirst``. Others may be
     # ``tryfirst`` too, and come before own plugins then: they are registered later.
-    own = [found for found in imported if found.info.is_own]
-    others = [found for found in imported if not found.info.is_own]
-    for found in (*reversed(own), *reversed(others)):
-        with _tolerate(found.info, "the registration"):
-            if manager.register_from(found.info, found.plugin, found.name) is None:
-                manager.switched_off.append(found.info)  # the name is blocked by code
+    ours = [item for item in imported if item.info.is_own]
+    others = [item for item in imported if not item.info.is_own]
+    for name, info, plugin in (*reversed(ours), *reversed(others)):
+        with _tolerate(info, "the registration"):
+            if manager.register_from(info, plugin, name) is None:
+                manager.switched_off.append(info)  # the name is blocked by code
     _warn_of_unknown(disabled, {name for info in plugins for name in info.names_to_disable})
 
 

@@ -68,20 +68,20 @@ class SearchPath:
     def is_own(self, name: str) -> bool:
         """Return whether a search for a module finds it in one of the file's folders first, and the caller has not."""
         if name not in self._answers:
-            own = self._find_own(name)
-            self._answers[name] = own is not None and not _is_callers(own, self.callers_path)
+            module = self._find_own(name)
+            self._answers[name] = module is not None and not _is_callers(module, self.callers_path)
         return self._answers[name]
 
     def _find_own(self, name: str) -> ModuleSpec | None:
         """Return the spec of a module that a search finds in one of the file's folders first; None for any other."""
         if name in sys.builtin_module_names or (name in sys.stdlib_module_names and name in sys.modules):
             return None  # a module that Python itself has imported is not searched for again
-        own = PathFinder.find_spec(name, self.own_folders)
-        if own is None:
+        module = PathFinder.find_spec(name, self.own_folders)
+        if module is None:
             return None
         # A folder without __init__.py, whose origin is None, gives way to a module or package anywhere on the path.
         first = PathFinder.find_spec(name, self._searched)
-        return own if first is not None and first.origin == own.origin else None
+        return module if first is not None and first.origin == module.origin else None
 
 
 def _is_callers(module: ModuleSpec, path: Sequence[str]) -> bool:
