@@ -25,8 +25,10 @@ from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions, process_name
 from ..times.layer_times import CallTime, LayerTime, LayerTimeTable
 from ..times.measurement import Measurement
+from ..trace.layer_paths import count_depth
 from ..trace.records import LayerTable
 from ..trace.table import Table
+from .column_kinds import find_kind
 from .comparison import distinct_names
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
@@ -198,7 +200,20 @@ def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table)
     for index, row in enumerate(rows):
         if len(row) != len(columns):
             raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
-    return kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
+    if kind is LayerTable or "operator" in columns:
+        for index, column in enumerate(columns):
+            convert([row[index] for row in rows], find_kind(column), f"{where}.{column}")
+    table = kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
+    if kind is LayerTable and {"path", "depth"} <= {*columns}:
+        _require_depths(table, where)
+    return table
+
+
+def _require_depths(layers: Table, where: str) -> None:
+    """Raise `ValueError` if a layer does not lie as deep as its path says: renderers indent by the depth."""
+    for index, row in enumerate(layers):
+        if row["depth"] != count_depth(row["path"]):
+            raise ValueError(f"{where}.depth[{index}] is {shown(row['depth'])}, which does not fit the layer's path")
 
 
 def _read_cell(value: Any) -> Any:

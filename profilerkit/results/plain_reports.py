@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,8 @@ from ..error_text import shown
 from ..piping.outcome import Completeness
 from ..trace.bounds import Bounds, Sign
 from ..trace.records import MemoryTimeline
+from ..trace.table import Table
+from .column_kinds import LAYER_COLUMNS, OPERATOR_COLUMNS
 from .json_values import convert, from_plain, to_plain, write_fields
 from .report import Report, StatusRecord
 
@@ -55,7 +57,17 @@ def read_report(body: Any, where: str = "") -> Report:
     }
     if fields.get("memory") is not None:
         parts["memory"] = convert(fields["memory"], MemoryTimeline, f"{where}memory")
-    return convert({**fields, **parts}, Report, where.removesuffix("."))
+    report = convert({**fields, **parts}, Report, where.removesuffix("."))
+    _require_columns(report.layers, LAYER_COLUMNS, f"{where}layers")
+    _require_columns(report.operators, OPERATOR_COLUMNS, f"{where}operators")
+    return report
+
+
+def _require_columns(table: Table | None, names: Iterable[str], where: str) -> None:
+    """Raise `ValueError` if a table lacks a column; one without rows has no columns, and lacks none."""
+    missing = [name for name in names if table and name not in table.columns]
+    if missing:
+        raise ValueError(f"{where}.columns has no {missing[0]!r}")
 
 
 def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:

@@ -238,6 +238,52 @@ def test_the_field_that_is_wrong_is_named(name: str, report: Report) -> None:
     assert expected in said(reseal(content))
 
 
+def find_table(content: Any, name: str) -> tuple[Any, str]:
+    """Return a table of a report's content, and its place in messages."""
+    if name in content:
+        return content[name], name
+    place = next(index for index, status in enumerate(content["statuses"]) if status["key"] == name)
+    return content["statuses"][place]["value"], f"statuses[{place}].value"
+
+
+EMPTY_TABLE: dict[str, Any] = {"type": "table", "columns": [], "rows": []}
+
+
+@pytest.mark.parametrize("wrong", [{}, [[3.5]], 10**400, EMPTY_TABLE], ids=["mapping", "list", "number", "table"])
+@pytest.mark.parametrize("name", ["layers", "operators", "operator_table"])
+def test_a_cell_of_another_kind_than_its_column_is_named(name: str, wrong: Any) -> None:
+    """Whatever the column; only one of mappings takes a mapping."""
+    for index, column in enumerate(find_table(written(full_report()), name)[0]["columns"]):
+        content = written(full_report())
+        table, where = find_table(content, name)
+        table["rows"][1][index] = wrong
+        if (column, wrong) != ("params_by_dtype", {}):
+            assert f"{where}.{column}[1]" in said(reseal(content))
+
+
+@pytest.mark.parametrize("name", ["layers", "operators"])
+def test_a_table_without_a_column_is_refused_or_drawn(name: str) -> None:
+    refused = 0
+    for index, column in enumerate(written(full_report())[name]["columns"]):
+        content = written(full_report())
+        content[name]["columns"][index] = "other"
+        try:
+            back = parse(reseal(content), "it.json")
+        except ReportFileError as error:
+            assert f"{name}.columns has no {column!r}" in str(error)
+            refused += 1
+        else:
+            assert all(render(back, info.name) for info in profilerkit_renderers() if info.is_text)
+    assert refused
+
+
+def test_a_table_of_a_plugin_has_cells_of_any_kind(report: Report) -> None:
+    """Its columns are its own, also one that is called as a column of layers is."""
+    table = Table([{"path": ("a",), "calls": "many"}, {"path": 3, "calls": None}])
+    changed = replace(report, data={"further": table})
+    assert parse(to_json(changed).encode(), "it.json")["further"] == table
+
+
 SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
     "no samples": ({"samples": []}, ": samples=(): a Measurement needs at least one sample"),
     "text": ({"samples": ["fast"]}, ".samples[0]: expected `float`, got `str`"),
