@@ -19,9 +19,11 @@ from profilerkit_torch.trace import static_pass, tracing
 
 #: One seed in so many is compared as a training step too.
 TRAINED = 3
+_GROUP_NORM = "torch 2.13: the gradient of GroupNorm's weights alone, of an input in channels_last, ends the process"
 #: Seeds of which torch itself makes nothing that could be compared, with the reason.
 TORCHS_OWN = {
-    9735: "torch 2.13: the gradient of GroupNorm's weights alone, of an input in channels_last, ends the process",
+    3492: _GROUP_NORM,
+    9735: _GROUP_NORM,
     9800: "torch 2.13: `_int_mm` of so few rows returns what was in memory",
 }
 SEEDS = sample(range(10_000), 30)

@@ -63,7 +63,7 @@ class Bits(bytes):
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Bits:
-        plain = torch.empty(tensor.numel(), dtype=tensor.dtype).copy_(tensor.detach().flatten())
+        plain = torch.empty(tensor.numel(), dtype=tensor.dtype).copy_(tensor.clone().flatten())
         bits = cls(plain.view(torch.uint8).numpy().tobytes())
         bits.dtype = tensor.dtype
         return bits
