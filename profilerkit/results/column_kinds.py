@@ -26,8 +26,8 @@ class _NotFinite(TypedDict):
 #: Any number that a float can hold, or None.
 _NUMBERS = list[float | _NotFinite | None]
 _KINDS: dict[str, Any] = {
-    **dict.fromkeys(("path", "type", "operator", "layer", "phase"), list[str]),
-    **dict.fromkeys(("missing", "configuration", "graph", "node"), list[str | None]),
+    **dict.fromkeys(("path", "type"), list[str]),
+    **dict.fromkeys(("operator", "layer", "phase", "missing", "configuration", "graph", "node"), list[str | None]),
     **dict.fromkeys(("input_shapes", "output_shapes"), list[list[list[int | str | None]] | None]),
     **dict.fromkeys(("input_dtypes", "output_dtypes"), list[list[str] | None]),
     "depth": list[int],

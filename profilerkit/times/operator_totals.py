@@ -49,11 +49,11 @@ def _sum_rows(
     """Return one row for the rows of an operator in one phase, with the sums of columns."""
     first = members[0]
     sums = {name: sum_known(read_work(row, name) for row in members) for name in columns}
-    calls = sum(row.get("calls", 1) for row in members)
+    calls = sum_known(row.get("calls", 1) for row in members)
     total = {"operator": first["operator"], "phase": first.get("phase", "forward"), "calls": calls}
     if "seconds" in sums:
         seconds = sums.pop("seconds")
-        average = divide_known(seconds, calls)  # None if the last pass had no calls
+        average = divide_known(seconds, calls)  # None if the last pass had no calls, or their number is not known
         total |= {"seconds": seconds, "own_seconds": own_seconds, "average_seconds": average}
     return {**total, **sums}
 

@@ -334,3 +334,10 @@ def test_a_share_is_unknown_in_its_column_where_the_whole_is(seconds: tuple[floa
     )
     assert [row["share"] for row in totals] == [None, None]
     assert "share" not in operator_totals(Table([{"operator": "a", "calls": 1, "macs": 2}])).columns
+
+
+def test_the_calls_of_an_operator_are_unknown_where_those_of_a_row_are() -> None:
+    rows = Table({"operator": "a", "seconds": 3.0, "calls": calls} for calls in (2, None))
+    assert [(row["calls"], row["seconds"], row["average_seconds"]) for row in operator_totals(rows)] == [
+        (None, 6.0, None)
+    ]
