@@ -68,7 +68,7 @@ def _describe_equal(weights: Sequence[Weight], identities: Sequence[int]) -> lis
         return []
     return [
         f"{format_count(equal, 'weight')} with the same elements as another: each counts as the same weight, also "
-        "in copies of a layer that were not trained"
+        "if both are of copies of a layer that were not trained"
     ]
 
 

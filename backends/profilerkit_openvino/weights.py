@@ -20,8 +20,10 @@ __all__ = ["Weight", "find_readers", "find_weights", "identify_weights", "place_
 
 #: How many elements of a constant are compared before all of them are read.
 _HEAD = 64
-#: Constants by dtype, shape and first elements: the elements and the number of each.
-_Alike: TypeAlias = dict[Hashable, list[tuple[Any, int]]]
+#: What the names of PyTorch's weights begin with.
+_TORCH = "self."
+#: Constants by dtype, shape and first elements: of each the elements, PyTorch's name or "", and the number.
+_Alike: TypeAlias = dict[Hashable, list[tuple[Any, str, int]]]
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ def identify_weights(weights: Iterable[Weight]) -> list[int]:
     """Return for each weight the place of the first one with its elements: often its own.
 
     Constants with equal elements are one weight: a converter repeats a constant where it is used, as in each step of an
-    unrolled layer, and a file holds equal constants once. Nothing tells these from the equal weights of two layers of
-    which one was copied from the other, and none was trained.
+    unrolled layer. Two that have the names of two weights of a PyTorch model are two, as in a layer and its copy of
+    which none was trained, unless they share their bytes, as tied weights do, and all equal constants of a file.
     """
     alike: _Alike = {}
     return [_identify(weight.node, number, alike) for number, weight in enumerate(weights)]
@@ -80,7 +82,7 @@ def place_weights(
     for weight, identity in zip(weights, identities, strict=True):
         constant = weight.node
         shape, dtype = tuple(constant.get_output_shape(0)), dtype_name(constant.get_output_element_type(0))
-        name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
+        name = constant.get_friendly_name().removeprefix(_TORCH).removesuffix("_compressed")
         for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
             size = count_bytes(prod(shape), dtype)
@@ -98,12 +100,15 @@ def _identify(constant: Any, number: int, alike: _Alike) -> int:
     if array is None or not array.size:
         return number
     beginning = str(constant.get_output_element_type(0)), tuple(constant.get_output_shape(0)), bytes(array.flat[:_HEAD])
+    name = constant.get_friendly_name()
+    name = name if name.startswith(_TORCH) else ""
     before = alike.setdefault(beginning, [])
-    for other, identity in before:
-        is_same = array.ctypes.data == other.ctypes.data or np.array_equal(array, other)
+    for other, other_name, identity in before:
+        has_own_name = bool(name and other_name and name != other_name)
+        is_same = array.ctypes.data == other.ctypes.data or (not has_own_name and np.array_equal(array, other))
         if is_same and bool((array != array.flat[0]).any()):
             return identity
-    before.append((array, number))
+    before.append((array, name, number))
     return number
 
 

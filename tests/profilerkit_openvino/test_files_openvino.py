@@ -58,6 +58,23 @@ def test_the_fingerprint_of_a_file_is_the_same_each_time_and_changes_with_it(pat
     assert backend.fingerprint(backend.open_model(path)) != before
 
 
+def test_copies_of_a_layer_that_were_not_trained_are_told_by_their_names(tmp_path: Path) -> None:
+    """Two layers of PyTorch with equal matrices are two; a layer that is used twice, and a file, have one."""
+    x = ops.parameter([1, 4], np.float32, name="x")
+    matrices = [ops.constant(np.arange(1, 17).reshape(4, 4).astype(np.float32)) for _ in range(3)]
+    for matrix, name in zip(
+        matrices, ("self.layers.0.weight", "self.layers.1.weight", "self.layers.1.weight"), strict=True
+    ):
+        matrix.set_friendly_name(name)
+    y = x
+    for matrix in matrices:
+        y = ops.relu(ops.matmul(y, matrix, False, False))
+    net = openvino.Model([y], [x], "net")
+    openvino.save_model(net, tmp_path / "net.xml", compress_to_fp16=False)
+    assert profile(net, metrics=["total_params"])["total_params"] == 2 * 16
+    assert profile(tmp_path / "net.xml", metrics=["total_params"])["total_params"] == 16
+
+
 @pytest.mark.parametrize(("values", "parameters"), [(np.arange(1, 17), 16), (np.zeros(16), 2 * 16)], ids=["tied", "0"])
 def test_a_matrix_that_a_converter_repeats_is_one_weight(values: Any, parameters: int, tmp_path: Path) -> None:
     """Two products with 4 x 4 numbers: OpenVINO writes equal ones once, and nobody knows whose zeros are tied."""
