@@ -1,7 +1,7 @@
 """Attention and one-hot numbers over meta tensors, run by the operators that a device has for them.
 
-On meta tensors torch spells both out: autograd makes every score of attention, where a fused kernel makes none; one-hot
-numbers are compared with every class, where a device writes a one into each row.
+On meta tensors torch spells both out: autograd and transforms make every score of attention, where a fused kernel makes
+none; one-hot numbers are compared with every class, where a device writes a one into each row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from profilerkit.process.cached import cached_property
 
 from ..compat.operators import efficient_attention, flash_attention
-from ..compat.recording import find_transform_level
 from .attention_kernels import choose_kernel
 from .hidden_modes import PassMode
 
@@ -45,8 +44,6 @@ class FusedAttention(PassMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run attention and one-hot numbers as the device does, any other function as it is."""
         kwargs = kwargs or {}
-        if find_transform_level() is not None:  # transforms have rules of their own
-            return func(*args, **kwargs)
         if func in _ATTENTION:
             query = args[0] if args else kwargs["query"]
             return func(*args, **kwargs) if query.is_nested else self._attend(*args, **kwargs)

@@ -15,6 +15,7 @@ from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..compat.autograd import find_current_node
+from ..compat.recording import find_transform_level
 from ..costs import module_cost
 from ..model.storages import count_stored_bytes
 from .excerpts import Stretch, measure_spread
@@ -217,6 +218,8 @@ class PassRecord(OperatorRecord, LayerListener):
         inside = find_fused_bytes(module, call.args, call.kwargs, self._fuses_on)
         if inside is None:
             return
+        if find_transform_level() is not None:  # `torch.vmap` calls the kernel for one sample after the other
+            self.unsized[f"the kernel of {type(module).__name__} in a transform"] += 1
         most = start.alive + inside
         largest = start.first + bytes_of_parts.index(max(bytes_of_parts))
         self.live_bytes[start.first :] = [min(size, most) for size in bytes_of_parts]

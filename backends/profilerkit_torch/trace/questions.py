@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
+from torch.nn import functional
 
 from ..compat.autograd import make_dual
 from ..compat.modes import are_subclasses_asked, is_any_autocast_enabled
@@ -54,6 +55,8 @@ _MAKERS: tuple[Any, ...] = (
     *(torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted),
     *(_TENSOR.new_empty, _TENSOR.new_empty_strided),
 )
+#: Functions that run as one kernel on a device; in a transform over meta tensors torch composes them of operators.
+_ATTENTION: tuple[Any, ...] = (functional.scaled_dot_product_attention, functional.multi_head_attention_forward)
 _PLAIN_INDICES = frozenset((int, slice, type(None), type(Ellipsis), torch.Tensor))
 _TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 
@@ -114,7 +117,11 @@ class Questions(PassMode):
         if self._recorder.settings.on_meta:  # other stand-ins have the device of a run
             handlers |= self._devices.list_handlers()
         if self._recorder.settings.below_autograd:  # no tensor has a graph there, and none is a view
-            handlers |= {**dict.fromkeys(VIEW_QUESTIONS, self._refuse_view), make_dual: self._refuse_dual}
+            handlers |= {
+                **dict.fromkeys(VIEW_QUESTIONS, self._refuse_view),
+                make_dual: self._refuse_dual,
+                **dict.fromkeys(_ATTENTION, self._attend),
+            }
         return handlers
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -171,6 +178,12 @@ class Questions(PassMode):
     def _refuse_dual(self, call: Call) -> Any:
         """Refuse to give a tensor its derivative along with it; in transforms, which have their own way, do it."""
         if find_transform_level() is None:
+            self._recorder.refuse(Refusal.GRADIENTS)
+        return call.run()
+
+    def _attend(self, call: Call) -> Any:
+        """Run attention; in a transform leave it to the next kind of pass, which has `FusedAttention`."""
+        if find_transform_level() is not None:
             self._recorder.refuse(Refusal.GRADIENTS)
         return call.run()
 

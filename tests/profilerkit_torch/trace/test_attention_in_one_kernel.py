@@ -211,6 +211,46 @@ def test_samples_that_an_encoder_packs_are_named(norm_first: bool) -> None:
         assert status.value < report["measured_memory"]
 
 
+attend = nn.functional.scaled_dot_product_attention
+
+
+def attend_and_square(*heads: Any) -> torch.Tensor:
+    """Return a number whose gradient is no number that is repeated."""
+    return attend(*heads).square().sum()
+
+
+#: Transforms, each with the part of the memory at most that is the workspace of a kernel.
+TRANSFORMS: dict[str, tuple[Callable[..., Any], float]] = {
+    "vmap": (lambda *heads: torch.vmap(attend)(*(tensor[:, None] for tensor in heads)), 0),
+    "grad": (torch.func.grad(attend_and_square, argnums=(0, 1, 2)), 0.2),
+    "vjp": (lambda *heads: torch.func.vjp(attend, *heads)[1](heads[0]), 0.2),
+}
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_attention_makes_no_scores_in_a_transform(name: str) -> None:
+    """They alone would be 4 heads of 4 samples, of 192 x 192 numbers: twelve times the queries."""
+    function, workspace = TRANSFORMS[name]
+    model = Call(lambda self, *heads: function(*heads), weight=nn.Parameter(torch.ones(1)))
+    heads = ModelInputs(*torch.randn(3, BATCH, HEADS, 192, 16))
+    with one_thread():
+        report = profile(model, heads, metrics=["memory_footprint", "measured_memory"])
+    predicted, measured = report["memory_footprint"], report["measured_memory"]
+    assert measured * (1 - workspace) <= predicted <= measured
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_a_layer_that_runs_as_one_kernel_for_each_sample_is_named() -> None:
+    attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).eval()
+    model = Call(lambda self, x: torch.vmap(lambda y: self.layer(y, y, y, need_weights=False)[0])(x[:, None]))
+    model.layer = attention
+    report = profile(model.eval(), torch.randn(BATCH, 192, WIDTH), metrics=["memory_footprint", "measured_memory"])
+    status = report.status("memory_footprint")
+    assert status.missing == ("the kernel of MultiheadAttention in a transform of unknown size (1 call)",)
+    assert status.value < report["measured_memory"]
+
+
 def test_whoever_switches_the_kernels_off_gets_the_parts() -> None:
     """The hidden layer is there before and after its activation; torch's setting is as before afterwards."""
     unit = BATCH * 16 * WIDTH * 4

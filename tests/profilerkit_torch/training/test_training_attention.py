@@ -55,6 +55,13 @@ def test_one_kernel_keeps_no_scores(function: Any, options: dict[str, Any], inpu
     assert largest(inputs=inputs, function=function, **options) == HEADS
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_one_kernel_for_each_sample_keeps_no_scores_either() -> None:
+    """All heads together are the largest, as without `torch.vmap`, which calls the kernel of the CPU in a loop."""
+    attend = torch.vmap(FUNCTIONS[0])
+    assert largest(function=lambda *heads: attend(*(tensor[:, None] for tensor in heads))) == HEADS
+
+
 def test_dropout_is_spelt_out_on_the_cpu_alone() -> None:
     """The CPU has no kernel that drops out; a model on the meta device is taken to be trained on an accelerator."""
     assert largest(dropout_p=0.1) == SCORES
