@@ -53,7 +53,31 @@ class Operation(NamedTuple):
         return self.device is not None and self.device.type == kind
 
 
-# Linear layers --------------------------------------------------------------------------------------------------------
+# Products of matrices and linear layers -------------------------------------------------------------------------------
+
+
+def _count_in_product(product: Operation) -> int:
+    """Return the bytes of the copies of the two matrices that a library for matrices cannot read (``addmm_impl_cpu_``).
+
+    It can if numbers of a row or a column are side by side, and rows or columns do not overlap
+    (``prepare_matrix_for_cublas``).
+    """
+    *_, left, right = (value for value in product.arguments.values() if isinstance(value, torch.Tensor))
+    return sum(map(_count_copy_of_matrix, (left, right)))
+
+
+def _count_in_matmul(product: Operation) -> int:
+    """Return the bytes of the copies for a product of two matrices; of other tensors there is no rule."""
+    return _count_in_product(product) if product.x.dim() == product.arguments["other"].dim() == 2 else 0
+
+
+def _count_copy_of_matrix(matrix: torch.Tensor) -> int:
+    """Return the bytes of a copy of a matrix, if its product with another matrix makes one."""
+    if matrix.dim() != 2 or not is_plain(matrix):
+        return 0
+    sizes, strides = matrix.shape, matrix.stride()
+    is_readable = any(strides[inner] == 1 and strides[1 - inner] >= sizes[inner] for inner in (0, 1))
+    return 0 if is_readable else matrix.numel() * matrix.element_size()
 
 
 def _count_in_linear(linear: Operation) -> int:
@@ -63,6 +87,8 @@ def _count_in_linear(linear: Operation) -> int:
     are multiplied one by one, and only those must have one distance from each other.
     """
     x, weight = linear.x, linear.arguments["weight"]
+    if x.dim() == 2:
+        return _count_copy_of_matrix(x) + _count_copy_of_matrix(weight)
     if x.dim() < 3 or not is_plain(x):
         return 0
     joined = x.dim() - (1 if weight.requires_grad else 2)
@@ -478,6 +504,8 @@ def _count_in_bags_gradient(gradient: Operation) -> int:
 
 #: The operators of each rule; no operator has two.
 _OPERATORS: dict[Callable[[Operation], int], str] = {
+    _count_in_product: "mm.default addmm.default",
+    _count_in_matmul: "matmul.default",
     _count_in_linear: "linear.default",
     _count_in_convolution: """
         conv1d.default conv2d.default conv3d.default conv1d.padding conv2d.padding conv3d.padding convolution.default

@@ -51,6 +51,45 @@ def test_the_input_of_a_linear_layer_is_copied_if_its_rows_lie_apart(name: str, 
     assert BACKEND.measure_memory(model, ModelInputs(x)) == expected
 
 
+#: How a matrix of 16 x 32 numbers is taken of another, the shape of that one, and whether a product copies it.
+MATRICES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], tuple[int, int], bool]] = {
+    "in rows": (lambda x: x, (16, 32), False),
+    "in columns": (lambda x: x.t(), (32, 16), False),
+    "a part of wider rows": (lambda x: x[:, :32], (16, 64), False),
+    "every second row": (lambda x: x[::2], (32, 32), False),
+    "every second column": (lambda x: x[:, ::2], (16, 64), True),
+    "one row repeated": (lambda x: x.expand(16, 32), (1, 32), True),
+    "one column repeated": (lambda x: x.expand(16, 32), (16, 1), True),
+}
+#: Products of a left matrix of 16 x 32 numbers, and of a right one of 32 x 16.
+PRODUCTS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mm": torch.mm,
+    "matmul": torch.matmul,
+    "addmm": lambda left, right: torch.addmm(left[:, 0].new_zeros(1), left, right),
+    "linear": lambda left, right: F.linear(left, right.t()),
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_product_copies_a_matrix_whose_numbers_lie_apart(name: str, product: str) -> None:
+    """On the left, on the right, and on both sides: by hand and by the allocator."""
+    take, shape, is_copied = MATRICES[name]
+    multiply = PRODUCTS[product]
+    bias = 4 if product == "addmm" else 0
+    x, plain = torch.ones(shape), torch.ones(16, 32)
+    functions: dict[Callable[..., torch.Tensor], int] = {
+        lambda x, plain: multiply(take(x), plain.t()): 1,
+        lambda x, plain: multiply(plain, take(x).t()): 1,
+        lambda x, plain: multiply(take(x), take(x).t()): 2,
+    }
+    for function, copies in functions.items():
+        model, inputs = Call(lambda self, *x, function=function: function(*x)), ModelInputs(x, plain)
+        expected = x.nbytes + plain.nbytes + bias + 16 * 16 * 4 + copies * is_copied * plain.nbytes
+        assert BACKEND.trace(model, inputs).memory.peak_bytes() == expected
+        assert BACKEND.measure_memory(model, inputs) == expected
+
+
 def attend(self: Any, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(x, x, x, mask)
 
