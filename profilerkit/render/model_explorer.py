@@ -80,7 +80,7 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
     for report in result.reports:
         for graph, data in _draw_graphs(report, by or _choose_column(report)).items():
             graphs.setdefault(graph, data)
-    return json.dumps(graphs)
+    return json.dumps(graphs, default=float)  # of numbers of other types, such as numpy's
 
 
 def _choose_column(report: Report) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from drawn_reports import STUDENT, TEACHER, record
 
@@ -52,6 +54,13 @@ def read(result: Report | Comparison, **options: Any) -> dict[str, tuple[str, di
 
 def test_each_node_has_the_macs_of_its_operators() -> None:
     assert read(REPORT) == {"main": ("Teacher: MACs", {"0": 128, "1": 0, "3": 66})}
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_counts_may_be_numbers_of_another_type(kind: Callable[[int], Any]) -> None:
+    rows = [{name: kind(cell) if isinstance(cell, int) else cell for name, cell in row.items()} for row in OPERATORS]
+    for by in ("macs", "live_bytes", "params"):
+        assert read(replace(REPORT, operators=Table(rows)), by=by) == read(REPORT, by=by)
 
 
 def test_bytes_alive_are_the_most_at_a_node_and_others_a_sum() -> None:
