@@ -22,6 +22,7 @@ TRAINED = 3
 _GROUP_NORM = "torch 2.13: the gradient of GroupNorm's weights alone, of an input in channels_last, ends the process"
 #: Seeds of which torch itself makes nothing that could be compared, with the reason.
 TORCHS_OWN = {
+    1197: "a sum that is zero but for rounding decides a shape by its sign; torch's kernels round otherwise",
     3492: _GROUP_NORM,
     9735: _GROUP_NORM,
     9800: "torch 2.13: `_int_mm` of so few rows returns what was in memory",
