@@ -7,7 +7,8 @@ sequence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 
@@ -15,29 +16,27 @@ from profilerkit.costs import Cost, recurrent
 
 __all__ = ["DirectionSizes", "Parts"]
 
+_Part = TypeVar("_Part")
 #: How many sequences of hidden units the steps keep beside their outputs. A GRU: its gates, the part of the new gate
 #: that was multiplied by the reset gate, the new gate, and its difference to the state. An LSTM: its gates, its cells
 #: and their tanh.
 _KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
 
 
-def _count_states(kind: str) -> int:
-    """Return how many states a cell of a kind hands on from step to step."""
-    return 2 if kind == "lstm" else 1
+@dataclass(frozen=True)
+class Parts(Generic[_Part]):
+    """A value for each tensor that a direction takes: the tensor itself, its size, or whether it needs a gradient."""
 
-
-class Parts(NamedTuple):
-    """What is known of each tensor that a direction takes."""
-
-    x: Any  #: of its input
-    states: Sequence[Any]  #: of its first states, the output before the first step first
-    weights: Sequence[Any]  #: of its matrices for the input and for the state, its biases for both, and its projection
+    x: _Part  #: for its input
+    states: Sequence[_Part]  #: for its first states, the output before the first step first
+    #: For its matrices for the input and for the state, its biases for both, and its projection.
+    weights: Sequence[_Part]
 
     @classmethod
-    def split(cls, kind: str, parts: Sequence[Any]) -> Parts:
+    def split(cls, kind: str, parts: Sequence[_Part]) -> Parts[_Part]:
         """Return the parts of a direction of a layer of this kind from a sequence of them, in the same order."""
         x, *others = parts
-        states = _count_states(kind)
+        states = 2 if kind == "lstm" else 1
         return cls(x, others[:states], others[states:])
 
 
@@ -68,41 +67,50 @@ class DirectionSizes(NamedTuple):
     @property
     def for_backward(self) -> int:
         """The elements that all steps keep for the backward pass: of a GRU, no step needs the output of the last."""
-        return self.shape[0] * self.step_memory - (self.shape[1] * self.out if self.kind == "gru" else 0)
+        not_needed = self.shape[1] * self.out if self.kind == "gru" else 0
+        return self.shape[0] * self.step_memory - not_needed
 
-    def count_inside_backward(self, gradients: Parts, freed: int) -> int:
+    def count_inside_backward(self, gradients: Parts[int], freed: int) -> int:
         """Return the most elements alive in the backward pass, beside its inputs and the gradients that it makes.
 
         ``gradients`` has the elements of each, and ``freed`` those of the output's gradient if the last of the steps
-        frees it. There are five moments: the begin, when all kept tensors are still alive; the first step back; the
-        second step, whose gradients of the weights are added to the first step's in new tensors; when the gradients of
-        the gates of all steps are joined in one tensor; and when the gradients by the input and its matrix are made of
-        the joined tensor. The gradient of the last state, an input, is there at the begin alone.
+        frees it. The gradient of the last state, an input too, is freed after the begin.
         """
-        steps, state, gates = self.shape[0], self.shape[1] * self.out, self.gates // self.shape[0]
-        is_gru, has_second = self.kind == "gru", steps > 1
-        results: int = gradients.x + sum(gradients.states) + sum(gradients.weights)
-        by_hidden: int = sum(gradients.weights[1::2])
-        begin = self.for_backward + state * (3 if is_gru and has_second else 1)
-        # The gates of a GRU have one gradient for the products of the input, another for those of the state.
-        first_step = self.step_memory * (steps - 1) + gates * (2 if is_gru else 1) + by_hidden
-        first_step += state if has_second else -freed - state
-        second_step = self.step_memory * (steps - 2) + 2 * gates + 2 * by_hidden
-        second_step += max(state, by_hidden - (freed if steps <= 3 else 0)) if has_second else -second_step
-        joined = 2 * self.gates + by_hidden - freed - state
-        last = self.gates + results - freed - state
-        return max(0, max(begin, first_step, second_step, joined, last) - results)
+        steps, state, step_gates = self.shape[0], self.shape[1] * self.out, self.gates // self.shape[0]
+        by_state = sum(gradients.weights[1:4:2])  # by the matrix and the bias for the state
+        results = gradients.x + sum(gradients.states) + sum(gradients.weights)
+        inputs_freed = freed + state
+        moments = [
+            # At the begin: all kept tensors, and the gradient of the last output.
+            self.for_backward + state,
+            # After the last step: the gradients of all gates are joined in one tensor.
+            2 * self.gates + by_state - inputs_freed,
+            # At the end: the gradients by the input and its weights are made of the joined tensor.
+            self.gates + results - inputs_freed,
+        ]
+        if steps > 1:
+            first_step = self.step_memory * (steps - 1) + step_gates + by_state + state
+            second_step = self.step_memory * (steps - 2) + 2 * step_gates + 2 * by_state
+            # The second step's gradients by the weights are added to those of the first in a third tensor each: of up
+            # to three steps, the output's gradient has been freed by then.
+            third_tensors = by_state - (freed if steps <= 3 else 0)
+            moments += [first_step, second_step + state, second_step + third_tensors]
+            if self.kind == "gru":
+                # Its update gate multiplies the state: there are gradients of both factors at the begin. Its gates have
+                # one gradient for the products of the input, another for those of the state.
+                moments += [self.for_backward + 3 * state, first_step + step_gates]
+        return max(0, max(moments) - results)
 
-    def price_gradients(self, tensors: Parts, needs: Parts) -> Cost:
+    def price_gradients(self, tensors: Parts[torch.Tensor], needs: Parts[bool]) -> Cost:
         """Return the cost of the gradients by the tensors that need one."""
         weights = list(zip(tensors.weights, needs.weights, strict=True))
         matrices = [(weight.numel(), is_needed) for weight, is_needed in weights if weight.dim() == 2]
         unwanted = self.positions * sum(elements for elements, is_needed in matrices if not is_needed)
-        of_input, of_state = (weight.numel() for weight in tensors.weights[:2])
+        input_matrix, state_matrix = tensors.weights[:2]
         if not needs.x:
-            unwanted += self.positions * of_input
+            unwanted += self.positions * input_matrix.numel()
         if not needs.states[0]:  # the last step back makes no gradient by the state before it
-            unwanted += self.shape[1] * of_state
+            unwanted += self.shape[1] * state_matrix.numel()
         return recurrent.layers_gradient(
             self.kind,
             self.positions,

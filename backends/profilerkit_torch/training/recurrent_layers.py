@@ -67,7 +67,7 @@ def _run_layer(
     outputs, last_states = [], []
     run: Any = _Direction.apply
     for tensors in directions:
-        _, _, (matrix, *_) = Parts.split(kind, (x, *tensors))
+        matrix = Parts.split(kind, (x, *tensors)).weights[0]
         products = recorder.hold(x, x.shape[:-1].numel() * matrix.shape[0])  # of the input; alive until all are joined
         output, *states = run(recorder, kind, has_biases, x, *tensors)
         outputs.append(output)
@@ -99,7 +99,7 @@ class _Direction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, recorder: TrainingRecorder, kind: str, has_biases: bool, x: Any, *tensors: Any) -> Any:
-        _, states, _ = Parts.split(kind, (x, *tensors))
+        states = Parts.split(kind, (x, *tensors)).states
         sizes = ctx.sizes = DirectionSizes(kind, x.shape, out=states[0].shape[-1], units=states[-1].shape[-1])
         ctx.recorder, ctx.has_biases = recorder, has_biases
         ctx.memory = recorder.hold(x, sizes.for_backward)
@@ -133,9 +133,9 @@ class _Direction(torch.autograd.Function):
 
 def _run(kind: str, has_biases: bool, x: torch.Tensor, *tensors: torch.Tensor) -> Any:
     """Return the output and the last states of a direction of a layer, as torch computes them."""
-    _, states, weights = Parts.split(kind, (x, *tensors))
-    hx = states if kind == "lstm" else states[0]
-    return getattr(torch, kind)(x, hx, weights, has_biases, 1, 0.0, True, False, False)
+    parts = Parts.split(kind, (x, *tensors))
+    hx = parts.states if kind == "lstm" else parts.states[0]
+    return getattr(torch, kind)(x, hx, parts.weights, has_biases, 1, 0.0, True, False, False)
 
 
 def _differentiate(
