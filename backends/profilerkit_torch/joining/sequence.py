@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
@@ -23,10 +22,10 @@ _LEAST = 0.5
 
 
 class _Named(NamedTuple):
-    """An operator of the profile or of the trace, and the name that it has in both."""
+    """The name of an operator, which it has in profiles and in traces, and its place in its sequence."""
 
     name: str
-    operator: Any
+    place: int
 
 
 def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace) -> list[Match]:
@@ -57,16 +56,16 @@ def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], t
 
 def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> list[Match]:
     """Set the layers of the frames of one pass; return the matches."""
-    traced = [_Named(find_common_name(operator), operator) for operator in operators]
-    products = frozenset(name for name, operator in traced if operator.macs)
+    traced = [_Named(find_common_name(operator), place) for place, operator in enumerate(operators)]
     named = list_named_operators(frames, frozenset(name for name, _ in traced))
-    profiled = [_Named(common_name(frame.event.name), frame) for frame in named]
-    matches = [Match(mine.operator, theirs.operator) for mine, theirs in _align(profiled, traced, products)]
+    profiled = [_Named(common_name(frame.event.name), place) for place, frame in enumerate(named)]
+    products = {name for name, place in traced if operators[place].macs}
+    matches = [Match(named[found.place], operators[same.place]) for found, same in _align(profiled, traced, products)]
     for frame, operator in matches:
         frame.layer = operator.layer
-    layers = {frame: operator.layer for frame, operator in matches}
-    _assign_around(layers)
-    _assign_between(_list_outermost(frames, named), layers)
+    matched = {match.frame for match in matches}
+    _assign_around(matched)
+    _assign_between(_list_outermost(frames, named), matched)
     return matches
 
 
@@ -92,56 +91,54 @@ def _align(
 
     A version of torch that has one more operator beside every product would otherwise shift the products.
 
-    >>> profiled, traced = (
-    ...     [_Named(name, place) for place, name in enumerate(names)]
-    ...     for names in (["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"])
-    ... )
-    >>> [(mine.operator, theirs.operator) for mine, theirs in _align(profiled, traced, {"mm"})]
+    >>> profiled = [_Named("relu", 0), _Named("mm", 1), _Named("add", 2), _Named("mm", 3)]
+    >>> traced = [_Named("mm", 0), _Named("add", 1), _Named("relu", 2), _Named("mm", 3)]
+    >>> [(found.place, same.place) for found, same in _align(profiled, traced, {"mm"})]
     [(1, 0), (2, 1), (3, 3)]
     """
-    remaining, remaining_traced = iter(profiled), iter(traced)
-    for mine, theirs in _match(*([item for item in items if item.name in products] for items in (profiled, traced))):
-        yield from _match(_take_before(mine, remaining), _take_before(theirs, remaining_traced))
-        yield mine, theirs
-    yield from _match(list(remaining), list(remaining_traced))
-
-
-def _take_before(item: _Named, items: Iterator[_Named]) -> list[_Named]:
-    """Take the items up to one of them off an iterator, and return those before it."""
-    return list(takewhile(lambda other: other is not item, items))
+    profiled_products = [operator for operator in profiled if operator.name in products]
+    traced_products = [operator for operator in traced if operator.name in products]
+    begin = begin_traced = 0  # of the operators behind the product before
+    for found, same in _match(profiled_products, traced_products):
+        yield from _match(profiled[begin : found.place], traced[begin_traced : same.place])
+        yield found, same
+        begin, begin_traced = found.place + 1, same.place + 1
+    yield from _match(profiled[begin:], traced[begin_traced:])
 
 
 def _match(profiled: Sequence[_Named], traced: Sequence[_Named]) -> Iterator[tuple[_Named, _Named]]:
     """Yield operators of equal names in the same order."""
-    profiled_names, traced_names = ([item.name for item in items] for items in (profiled, traced))
+    profiled_names = [operator.name for operator in profiled]
+    traced_names = [operator.name for operator in traced]
     if profiled_names == traced_names:  # true of most profiles; the search below takes quadratic time
         yield from zip(profiled, traced, strict=True)
         return
-    for mine, theirs, size in SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks():
-        yield from zip(profiled[mine : mine + size], traced[theirs : theirs + size], strict=True)
+    blocks = SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks()
+    for begin, begin_traced, size in blocks:
+        yield from zip(profiled[begin : begin + size], traced[begin_traced : begin_traced + size], strict=True)
 
 
-def _assign_around(layers: Mapping[Frame, str]) -> None:
+def _assign_around(matched: Iterable[Frame]) -> None:
     """Give an operator around matched operators their layer, if all of them have the same."""
-    inside: defaultdict[Frame, set[str]] = defaultdict(set)
-    for frame, layer in layers.items():
-        for outer in frame.around:
+    inside: defaultdict[Frame, set[str | None]] = defaultdict(set)
+    for frame in matched:
+        for outer in frame.outer_frames:
             if outer.event.kind is EventKind.OPERATOR and outer.layer is None:
-                inside[outer].add(layer)
-    for outer, layers_inside in inside.items():
-        if len(layers_inside) == 1:
-            [outer.layer] = layers_inside
+                inside[outer].add(frame.layer)
+    for outer, layers in inside.items():
+        if len(layers) == 1:
+            [outer.layer] = layers
 
 
-def _assign_between(outer: Iterable[Frame], layers: Mapping[Frame, str]) -> None:
+def _assign_between(outer: Iterable[Frame], matched: Container[Frame]) -> None:
     """Give operators between two matched operators of one layer this layer."""
     last: str | None = None
     between: list[Frame] = []
     for frame in outer:
-        if frame not in layers:
+        if frame not in matched:
             between.append(frame)
             continue
-        if layers[frame] == last:
+        if frame.layer == last:
             for unmatched in between:
                 unmatched.layer = last
-        last, between = layers[frame], []
+        last, between = frame.layer, []
