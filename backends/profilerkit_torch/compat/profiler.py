@@ -34,12 +34,12 @@ def is_profiler_enabled() -> bool:
 
 
 def stop_session(session: Any) -> None:
-    """End a session of the caller's own; one that was not entered, or has ended, is left as it is.
+    """End a session of the caller's own at any moment of it; one that was not entered, or has ended, stays as it is.
 
-    An interrupt may have come at any moment of it. Torch up to 2.10 begins no other session before one that was entered
-    has begun and ended, so that such a one is begun here. Torch's note that a session runs is corrected.
+    Torch up to 2.10 begins no other session before one that was entered has begun and ended: such a session is begun
+    here, to be ended. Then nothing runs, and torch's own note must not say otherwise.
     """
-    if not _is_running() and _has_only_been_entered(session.profiler):
+    if _is_waiting(session.profiler) and not _is_running():
         with suppress(RuntimeError):  # raised if it is prepared already
             _prepare(session.profiler)
         _begin(session.profiler)
@@ -49,9 +49,11 @@ def stop_session(session: Any) -> None:
         _PROFILER._is_profiler_enabled = False
 
 
-def _has_only_been_entered(inner: Any) -> bool:
-    """Return whether torch's inner object of a session was entered, and has neither begun nor ended.
+def _is_waiting(inner: Any) -> bool:
+    """Return whether torch's inner object of a session was entered, and has no results yet.
 
     Without these attributes it is taken for one that has ended.
     """
-    return bool(getattr(inner, "entered", False)) and getattr(inner, "kineto_results", "") is None
+    if not hasattr(inner, "entered") or not hasattr(inner, "kineto_results"):
+        return False
+    return bool(inner.entered) and inner.kineto_results is None
