@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-import torch
-
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.failures import explain_failure, note_raising_layer
 from profilerkit.errors import ModelFailedError
@@ -24,8 +22,8 @@ from .timed_passes import Autocast
 
 __all__ = ["FirstPass", "Step"]
 
-#: Runs one pass; its arguments are the callable, the inputs and a function that makes the context of autocast.
-Step: TypeAlias = Callable[..., Any]
+#: Runs one pass of a model, with inputs and a function that makes the context of autocast.
+Step: TypeAlias = Callable[[Callable[..., Any], ModelInputs, Autocast], Any]
 
 
 class FirstPass:
@@ -37,11 +35,14 @@ class FirstPass:
         self._autocast = autocast
         #: The objects in the inputs beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
-        self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
-        self._of_classes = list_class_tensors(inventory)
+        gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
+        of_classes = list_class_tensors(inventory)
         self.guard: ObservingGuard = ObservingGuard(
-            (*inventory.aliases, *list_aliases([*self._gradients, *self._of_classes]), *self.objects.aliases)
+            (*inventory.aliases, *list_aliases([*gradients, *of_classes]), *self.objects.aliases)
         )
+        self._always_kept = [*inventory.buffers, *gradients]
+        #: Kept if they are on the CPU: numpy can write to such tensors, which no operator would show.
+        self._others = [*inventory.attributes, *of_classes, *self.objects.all_tensors]
 
     @contextmanager
     def restore_at_end(self) -> Iterator[None]:
@@ -54,18 +55,14 @@ class FirstPass:
 
         Raises the error of the usual step if the model fails with both.
         """
-        self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
+        self.guard.keep(self._always_kept)
+        self.guard.keep(tensor for tensor in self._others if tensor.device.type == "cpu")
         error = self._run_by(usual)
         if error is None:
             return usual
         if with_gradients is not None and needs_autograd(error.__cause__) and self._run_by(with_gradients) is None:
             return with_gradients
         raise error
-
-    def _list_unseen(self) -> Iterator[torch.Tensor]:
-        """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
-        candidates = (*self._inventory.attributes, *self._of_classes, *self.objects.all_tensors)
-        return (tensor for tensor in candidates if tensor.device.type == "cpu")
 
     def _run_by(self, step: Step) -> ModelFailedError | None:
         """Run once by a step; return the error if the model raises one. An error that is not the model's is raised.
