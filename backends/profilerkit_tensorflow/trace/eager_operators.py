@@ -16,9 +16,9 @@ from profilerkit.process.restoring import restored
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..compat.graphs import count_held_bytes
 from ..costs import OpCall, Shapes
+from .eager_products import EagerCall, EagerProducts
 from .ownership import Owner
 from .pricing import make_layer_operator, price
-from .split_products import EagerCall, EagerPatterns
 from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 
@@ -45,7 +45,7 @@ class EagerOperators:
         self.executed: list[Executed] = []
         self.uncounted: Counter[str] = Counter()
         self._ran: list[_Ran] = []
-        self._patterns = EagerPatterns()
+        self._products = EagerProducts()
 
     def record(self, call: EagerCall, owner: Owner, are_given: Sequence[bool] = ()) -> None:
         """Keep one operator, which has run in a call of a layer.
@@ -65,7 +65,7 @@ class EagerOperators:
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
         self._ran.append(_Ran(executed, _write_for_formula(call, are_given)))
-        self._patterns.note(executed, call)
+        self._products.note(executed, call)
 
     def price_all(self) -> None:
         """Compute the cost of all operators, once it is known which layers have a formula.
@@ -82,7 +82,7 @@ class EagerOperators:
                 counted.add(layer_cost.call)
                 self.executed.append(make_layer_operator(layer_cost, times=1))
         self.uncounted.update(executed.missing for executed in self.executed if executed.missing)
-        self._patterns.apply()
+        self._products.apply()
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import call_to_build
 from .departures import Departures
 from .eager_operators import EagerOperators, describe_tensor, watch_operators
+from .eager_products import EagerCall
 from .layers import LayerCalls
-from .split_products import EagerCall
 from .tensor_facts import Tensor
 from .values import LOOKUPS
 

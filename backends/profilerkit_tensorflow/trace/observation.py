@@ -19,9 +19,9 @@ from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
 from .departures import Departures
 from .eager_operators import EagerOperators, is_small, watch_operators
+from .eager_products import EagerCall
 from .ownership import Ownership
 from .program import ProgramInput
-from .split_products import EagerCall
 from .tensor_facts import static_shape
 from .walk import Walk
 

@@ -12,8 +12,8 @@ from .dilation import leave_out_padding
 from .folding import Folding
 from .graph_access import read_attribute
 from .ownership import LayerCost, is_gradient_name
-from .split_products import count_as_product, find_weighted_rows
 from .values import Executed, Scope, Value
+from .weighted_rows import count_as_product, find_weighted_rows
 
 __all__ = ["UNKNOWN_SHAPE", "OperatorPrices", "make_layer_operator", "price"]
 
