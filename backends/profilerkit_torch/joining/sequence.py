@@ -22,10 +22,10 @@ _LEAST = 0.5
 
 
 class _Named(NamedTuple):
-    """The name of an operator, which it has in profiles and in traces, and its place in its sequence."""
+    """The name of an operator, which it has in profiles and in traces, and its index there."""
 
     name: str
-    place: int
+    index: int
 
 
 def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace) -> list[Match]:
@@ -56,11 +56,14 @@ def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], t
 
 def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> list[Match]:
     """Set the layers of the frames of one pass; return the matches."""
-    traced = [_Named(find_common_name(operator), place) for place, operator in enumerate(operators)]
+    traced = [_Named(find_common_name(operator), index) for index, operator in enumerate(operators)]
     named = list_named_operators(frames, frozenset(name for name, _ in traced))
-    profiled = [_Named(common_name(frame.event.name), place) for place, frame in enumerate(named)]
-    products = {name for name, place in traced if operators[place].macs}
-    matches = [Match(named[found.place], operators[same.place]) for found, same in _align(profiled, traced, products)]
+    profiled = [_Named(common_name(frame.event.name), index) for index, frame in enumerate(named)]
+    products = {name for name, index in traced if operators[index].macs}
+    matches = [
+        Match(named[in_profile.index], operators[in_trace.index])
+        for in_profile, in_trace in _align(profiled, traced, products)
+    ]
     for frame, operator in matches:
         frame.layer = operator.layer
     matched = {match.frame for match in matches}
@@ -93,16 +96,16 @@ def _align(
 
     >>> profiled = [_Named("relu", 0), _Named("mm", 1), _Named("add", 2), _Named("mm", 3)]
     >>> traced = [_Named("mm", 0), _Named("add", 1), _Named("relu", 2), _Named("mm", 3)]
-    >>> [(found.place, same.place) for found, same in _align(profiled, traced, {"mm"})]
+    >>> [(in_profile.index, in_trace.index) for in_profile, in_trace in _align(profiled, traced, {"mm"})]
     [(1, 0), (2, 1), (3, 3)]
     """
     profiled_products = [operator for operator in profiled if operator.name in products]
     traced_products = [operator for operator in traced if operator.name in products]
     begin = begin_traced = 0  # of the operators behind the product before
-    for found, same in _match(profiled_products, traced_products):
-        yield from _match(profiled[begin : found.place], traced[begin_traced : same.place])
-        yield found, same
-        begin, begin_traced = found.place + 1, same.place + 1
+    for in_profile, in_trace in _match(profiled_products, traced_products):
+        yield from _match(profiled[begin : in_profile.index], traced[begin_traced : in_trace.index])
+        yield in_profile, in_trace
+        begin, begin_traced = in_profile.index + 1, in_trace.index + 1
     yield from _match(profiled[begin:], traced[begin_traced:])
 
 
