@@ -22,10 +22,10 @@ _LEAST = 0.5
 
 
 class _Named(NamedTuple):
-    """The name of an operator, which it has in profiles and in traces, and its index there."""
+    """The name of an operator, which it has in profiles and in traces, and its position there, from 0."""
 
     name: str
-    index: int
+    position: int
 
 
 def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace) -> list[Match]:
@@ -56,12 +56,12 @@ def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], t
 
 def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> list[Match]:
     """Set the layers of the frames of one pass; return the matches."""
-    traced = [_Named(find_common_name(operator), index) for index, operator in enumerate(operators)]
+    traced = [_Named(find_common_name(operator), position) for position, operator in enumerate(operators)]
     named = list_named_operators(frames, frozenset(name for name, _ in traced))
-    profiled = [_Named(common_name(frame.event.name), index) for index, frame in enumerate(named)]
-    products = {name for name, index in traced if operators[index].macs}
+    profiled = [_Named(common_name(frame.event.name), position) for position, frame in enumerate(named)]
+    products = {name for name, position in traced if operators[position].macs}
     matches = [
-        Match(named[in_profile.index], operators[in_trace.index])
+        Match(named[in_profile.position], operators[in_trace.position])
         for in_profile, in_trace in _align(profiled, traced, products)
     ]
     for frame, operator in matches:
@@ -96,16 +96,16 @@ def _align(
 
     >>> profiled = [_Named("relu", 0), _Named("mm", 1), _Named("add", 2), _Named("mm", 3)]
     >>> traced = [_Named("mm", 0), _Named("add", 1), _Named("relu", 2), _Named("mm", 3)]
-    >>> [(in_profile.index, in_trace.index) for in_profile, in_trace in _align(profiled, traced, {"mm"})]
+    >>> [(in_profile.position, in_trace.position) for in_profile, in_trace in _align(profiled, traced, {"mm"})]
     [(1, 0), (2, 1), (3, 3)]
     """
     profiled_products = [operator for operator in profiled if operator.name in products]
     traced_products = [operator for operator in traced if operator.name in products]
     begin = begin_traced = 0  # of the operators behind the product before
     for in_profile, in_trace in _match(profiled_products, traced_products):
-        yield from _match(profiled[begin : in_profile.index], traced[begin_traced : in_trace.index])
+        yield from _match(profiled[begin : in_profile.position], traced[begin_traced : in_trace.position])
         yield in_profile, in_trace
-        begin, begin_traced = in_profile.index + 1, in_trace.index + 1
+        begin, begin_traced = in_profile.position + 1, in_trace.position + 1
     yield from _match(profiled[begin:], traced[begin_traced:])
 
 
