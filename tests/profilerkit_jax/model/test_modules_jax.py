@@ -187,6 +187,22 @@ def test_layers_inside_transformations_keep_their_paths(kind: Callable[[], Any],
     assert (row["calls"], row["own_macs"]) == (calls, calls * BATCH * 16)
 
 
+@pytest.mark.parametrize("wrap", [lambda call: call, nnx.remat, nnx.jit])
+def test_weights_that_pass_through_a_function_in_a_scan_are_held_once(wrap: Callable[[Any], Any]) -> None:
+    """The three stacked matrices, the input, the product and its hyperbolic tangent."""
+
+    class Stacked(nnx.Module):
+        def __init__(self) -> None:
+            make = nnx.vmap(lambda rngs: nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=rngs))
+            self.layers = nnx.split_rngs(splits=3)(make)(nnx.Rngs(0))
+
+        def __call__(self, x: Any) -> Any:
+            call = wrap(lambda layer, y: jnp.tanh(layer(y)))
+            return nnx.scan(call, in_axes=(0, nnx.Carry), out_axes=nnx.Carry)(self.layers, x)
+
+    assert trace_module(Stacked()).memory.peak_bytes() == 4 * (3 * WIDTH * WIDTH + 3 * BATCH * WIDTH)
+
+
 class EquinoxRemat(eqx.Module):
     layer: Any
 
