@@ -16,6 +16,7 @@ __all__ = [
     "count_nonzero",
     "is_array",
     "is_float",
+    "is_weight",
     "list_items",
     "make_struct",
     "name_path",
@@ -32,6 +33,12 @@ def is_array(value: Any) -> bool:
 def is_float(value: Any) -> bool:
     """Return whether the elements of an array are floating-point or complex numbers."""
     return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.inexact))
+
+
+def is_weight(value: Any) -> bool:
+    """Return whether an array is a parameter by its type: floats, or quantized ones, integers of at most 8 bits."""
+    is_integer = jax.numpy.issubdtype(value.dtype, jax.numpy.integer)
+    return is_float(value) or (is_integer and value.dtype.itemsize == 1)
 
 
 def count_bytes(shape: Sequence[int], dtype: Any) -> int:

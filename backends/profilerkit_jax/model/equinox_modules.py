@@ -11,7 +11,7 @@ import jax
 
 from profilerkit.backend_kit.call_stack import list_layers
 
-from .arrays import ArrayTree, is_float, list_items
+from .arrays import ArrayTree, is_weight, list_items
 from .marked_classes import make_marked_class, use_marks
 from .subject import Leaf, Pass, Subject, join
 
@@ -55,7 +55,7 @@ def equinox_subject(model: Any) -> Subject:
 
     with_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
     states = {id(array) for array in jax.tree.leaves(with_states)}
-    leaves = [Leaf(path, value, is_float(value) and id(value) not in states) for path, value in arrays.arrays]
+    leaves = [Leaf(path, value, is_weight(value) and id(value) not in states) for path, value in arrays.arrays]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
     return Subject("equinox", type(model).__name__, leaves, call, types, layers)
 

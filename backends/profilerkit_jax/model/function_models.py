@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from .arrays import ArrayTree, is_array, is_float
+from .arrays import ArrayTree, is_array, is_weight
 from .calls import trace_anew
 from .jax_model import JaxModel
 from .recognition import find_kind
@@ -43,7 +43,7 @@ def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
             return how.call(model.function, args, kwargs), ()
         return how.call(replace(model, params=params.replace_arrays(values)), args, kwargs), ()
 
-    leaves = [Leaf(path, value, is_float(value)) for path, value in params.arrays]
+    leaves = [Leaf(path, value, is_weight(value)) for path, value in params.arrays]
     name = model.name or _find_name(model.function)
     return Subject("function", name, leaves, call, {"": name})
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -102,6 +103,26 @@ def test_arrays_that_stand_in_two_places_are_one_weight() -> None:
     inputs = ModelInputs(jnp.ones((2, 4)))
     assert JaxBackend().trace(tied, inputs).total_params == 16
     assert JaxBackend().trace(shapes, inputs).total_params == 32, "one shape may stand for many arrays"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("int8", 21), ("uint4", 21), ("float8_e4m3fn", 21), ("int32", 0), ("uint32", 0), ("bool", 0)],
+)
+def test_integers_of_a_byte_or_less_are_quantized_weights(dtype: str, expected: int) -> None:
+    """Wider ones are counters and random keys."""
+    quantized = {"values": jnp.ones((7, 3), dtype), "scale": jnp.ones(3)}
+
+    class Module(eqx.Module):
+        held: Any
+
+        def __call__(self, x: Any) -> Any:
+            return (x @ self.held["values"].astype("float32")) * self.held["scale"]
+
+    for model in (JaxModel(lambda held, x: Module(held)(x), quantized), Module(quantized)):
+        trace = JaxBackend().trace(model, ModelInputs(jnp.ones((2, 7))))
+        assert trace.total_params == expected + 3
+        assert trace.trainable_params == (expected if dtype.startswith("float") else 0) + 3
 
 
 @pytest.mark.parametrize("dtype", ["int4", "uint2", "float4_e2m1fn", "float8_e4m3fn", "bool", "bfloat16"])
