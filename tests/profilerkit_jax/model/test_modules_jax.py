@@ -194,7 +194,8 @@ def test_weights_that_pass_through_a_function_in_a_scan_are_held_once(wrap: Call
     class Stacked(nnx.Module):
         def __init__(self) -> None:
             make = nnx.vmap(lambda rngs: nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=rngs))
-            self.layers = nnx.split_rngs(splits=3)(make)(nnx.Rngs(0))
+            split: Any = nnx.split_rngs(splits=3)
+            self.layers = split(make)(nnx.Rngs(0))
 
         def __call__(self, x: Any) -> Any:
             call = wrap(lambda layer, y: jnp.tanh(layer(y)))
