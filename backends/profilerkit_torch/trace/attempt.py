@@ -43,6 +43,8 @@ def trace_pass(recorded: RecordedPass) -> ModelTrace:
     surroundings = Surroundings(recorded.inventory, recorded.inputs)
     if stand_ins.lack_values and any(map(has_type_question, surroundings.names)):
         raise UnansweredError(["isinstance(x, torch.FloatTensor)"])
+    if stand_ins.lack_values and not stand_ins.on_meta and surroundings.compare_types:  # fake tensors have their own
+        raise UnansweredError(["type(x) is torch.Tensor"])
     outcome = _run(recorded, surroundings)
     # Only here, where an error and its frames are gone, does nothing but the model hold tensors of the pass.
     leftovers = remove_leftovers(recorded.list_remaining, surroundings)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from dis import get_instructions
 from functools import partial
 from opcode import opmap
 from types import CodeType, FunctionType, MethodType
@@ -55,6 +56,7 @@ class Surroundings:
     def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self.holders: list[Holder] = []
         self.names: list[frozenset[str]] = []  #: for each function of the user, the names that its code uses
+        self.compare_types = False  #: whether one of these functions may ask ``type(x) is torch.Tensor``
         #: The visited objects by their ids; kept alive so that no other object gets the same id.
         self._visited: dict[int, Any] = {}
         self._reached: dict[int, int] = {}  #: how far containers were followed, as `list_reachable` notes it
@@ -152,6 +154,7 @@ class Surroundings:
         if namespace is None:
             return
         self.names.append(names.used)
+        self.compare_types |= names.compares_types
         for name in names.used if names.assigns_globals else variables.keys() & names.used:
             if name not in namespace.before:
                 value = namespace.note(name)
@@ -218,10 +221,17 @@ def _list_hooks(inventory: Inventory) -> Iterator[Any]:
 
 
 class _CodeNames(NamedTuple):
-    """The names that code uses, of globals and attributes, and whether it assigns to globals."""
+    """The names that code uses, of globals and attributes.
+
+    Attributes:
+        used: The names.
+        assigns_globals: Whether it assigns to globals.
+        compares_types: Whether it asks for the type of an object, and names ``Tensor``.
+    """
 
     used: frozenset[str]
     assigns_globals: bool
+    compares_types: bool
 
 
 @once_for_each
@@ -230,4 +240,15 @@ def _read_names(code: CodeType) -> _CodeNames:
     inner = [_read_names(constant) for constant in code.co_consts if type(constant) is CodeType]
     used = frozenset(code.co_names).union(*(names.used for names in inner))
     assigns_globals = _STORE_GLOBAL in code.co_code[::2] or any(names.assigns_globals for names in inner)
-    return _CodeNames(used, assigns_globals)
+    compares_types = _compares_types(code) or any(names.compares_types for names in inner)
+    return _CodeNames(used, assigns_globals, compares_types)
+
+
+def _compares_types(code: CodeType) -> bool:
+    """Return whether code names ``Tensor`` and calls ``type``, which is no attribute such as that of a device."""
+    if "Tensor" not in code.co_names:
+        return False
+    return "__class__" in code.co_names or (
+        "type" in code.co_names
+        and any(step.opname == "LOAD_GLOBAL" and step.argval == "type" for step in get_instructions(code))
+    )

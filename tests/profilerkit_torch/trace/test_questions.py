@@ -307,6 +307,32 @@ def test_a_model_without_values_that_formats_tensors_is_counted_with_a_note(name
     assert "__format__" in note or "__repr__" in note
 
 
+@pytest.mark.parametrize(
+    ("ask", "method"),
+    [
+        (lambda x: type(x) is torch.Tensor, "a real run"),
+        (lambda x: x.__class__ == torch.Tensor, "a real run"),
+        (lambda x: isinstance(x, torch.Tensor) and x.device.type == "cpu", "fake tensors"),
+    ],
+    ids=["type", "class", "no question for a type"],
+)
+def test_the_type_of_a_fake_tensor_is_not_that_of_a_run(ask: Question, method: str) -> None:
+    """Two products of 4 rows, 8 by 16; in an autocast block of its own a model is counted on fake tensors."""
+
+    class Casting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(8, 16), nn.Linear(8, 16)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y: torch.Tensor = self.first(x)
+            return y + self.second(x) if ask(y) else y.softmax(-1)
+
+    trace = TorchBackend().trace(Casting(), ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (2 * 4 * 8 * 16, method)
+
+
 @pytest.mark.parametrize("question", ["is_cpu", "device.type"])
 def test_the_operator_table_agrees(question: str) -> None:
     report = profile(Branching(OF_DEVICE[question]), torch.randn(4, 8), metrics=["macs", "operator_table"])
