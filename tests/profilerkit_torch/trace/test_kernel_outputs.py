@@ -77,18 +77,20 @@ def test_bags_on_the_cpu_return_what_their_kernel_needs(options: dict[str, Any],
 
 
 def test_derivatives_of_zero_have_no_memory() -> None:
-    """A layer differentiated along a direction: the weight's derivative is zero, and of the weight's size.
+    """A layer differentiated along a direction: the weight's derivative is zero, and has no memory by itself.
 
-    There are the direction, the output, its two products, a copy that stands for their sum with the bias's derivative
-    of zero, and the sum of both.
+    For the product with it there are the direction, the output, the zero, its copy in the weight's size, and the result.
     """
 
     def push_forward(self: Any, x: torch.Tensor) -> Any:
         return torch.func.jvp(self.layer, (x,), (torch.ones_like(x),))
 
-    x, output = torch.randn(8, 32), 8 * 512 * 4
-    found = trace_complete(Call(push_forward, layer=nn.Linear(32, 512)), x)
-    assert found.memory.peak_bytes(include_weights=False) == 2 * x.nbytes + 5 * output
+    x, output, weight = torch.randn(8, 32), 8 * 512 * 4, 32 * 512 * 4
+    model = Call(push_forward, layer=nn.Linear(32, 512))
+    found = trace_complete(model, x)
+    expected = 2 * x.nbytes + 2 * output + 4 + weight
+    assert found.memory.peak_bytes(include_weights=False) == expected
+    assert BACKEND.measure_memory(model, ModelInputs(x)) == expected
     assert found.macs == 3 * 8 * 32 * 512
 
 
