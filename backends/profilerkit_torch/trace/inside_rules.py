@@ -105,6 +105,23 @@ def _is_one_dimension(dimensions: Sequence[tuple[int, int]]) -> bool:
 
 
 def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -> int:
+    """Return the bytes of the copies of images whose numbers lie apart, and of the images that the CPU unfolds."""
+    if convolution.x.is_mkldnn or convolution.x.is_complex():
+        return 0
+    gradient = convolution.get("dy")
+    copied = _count_copy_of_images(convolution.x) + (0 if gradient is None else _count_copy_of_images(gradient))
+    return copied + _count_unfolded(convolution, is_transposed)
+
+
+def _count_copy_of_images(images: torch.Tensor) -> int:
+    """Return the bytes of a copy of images, which a kernel needs without gaps, in rows or with the channels last."""
+    layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
+    layout = layouts.get(images.dim(), torch.contiguous_format)
+    is_dense = images.is_contiguous() or images.is_contiguous(memory_format=layout)
+    return 0 if is_dense else images.numel() * images.element_size()
+
+
+def _count_unfolded(convolution: Operation, is_transposed: bool) -> int:
     """Return the bytes of the images that the CPU unfolds where oneDNN has no kernel: for each output, all its inputs.
 
     Small images one by one, numbers in double precision, and most volumes one by one: oneDNN's workspaces are in no
@@ -112,7 +129,7 @@ def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -
     """
     x, weight = convolution.x, convolution.arguments["weight"]
     kernel, groups = weight.shape[2:], convolution.get("groups", 1)
-    if not convolution.is_on("cpu") or x.is_mkldnn or x.is_complex() or kernel.numel() == 1:
+    if not convolution.is_on("cpu") or kernel.numel() == 1:
         return 0
     is_transposed = convolution.get("transposed", is_transposed)
     batch = x if x.dim() == weight.dim() else x[None]

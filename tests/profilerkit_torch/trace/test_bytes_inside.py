@@ -90,6 +90,30 @@ def test_a_product_copies_a_matrix_whose_numbers_lie_apart(name: str, product: s
         assert BACKEND.measure_memory(model, inputs) == expected
 
 
+@pytest.mark.parametrize(
+    ("take", "shape", "is_copied"),
+    [
+        (lambda x: x, (2, 16, 12, 8), False),
+        (lambda x: x.mT, (2, 16, 8, 12), True),
+        (lambda x: x[..., ::2], (2, 16, 12, 16), True),
+        (lambda x: x.expand(2, -1, -1, -1), (1, 16, 12, 8), True),
+        (lambda x: x.mT, (2, 50, 16), True),  # a sequence with the features last, as attention has it
+        (lambda x: x[..., ::2], (2, 16, 4, 4, 8), True),
+    ],
+)
+def test_a_convolution_copies_images_that_lie_apart(take: Any, shape: tuple[int, ...], is_copied: bool) -> None:
+    """By hand and by the allocator, which has the same workspace of oneDNN for images that lie side by side."""
+    x = torch.ones(shape)
+    images, kind = take(x), {3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}[x.dim()]
+    model = Call(lambda self, x: self.layer(take(x)), layer=kind(16, 32, 1))
+    copy = images.numel() * 4 * is_copied
+    peak = BACKEND.trace(model, ModelInputs(x)).memory.peak_bytes(include_weights=False)
+    assert peak == x.nbytes + 32 // 16 * images.numel() * 4 + copy
+    dense = images.contiguous()
+    measured = BACKEND.measure_memory(model, ModelInputs(x)) - x.nbytes
+    assert measured == BACKEND.measure_memory(model.layer, ModelInputs(dense)) - dense.nbytes + copy
+
+
 def attend(self: Any, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(x, x, x, mask)
 
