@@ -79,7 +79,7 @@ def test_bags_on_the_cpu_return_what_their_kernel_needs(options: dict[str, Any],
 def test_derivatives_of_zero_have_no_memory() -> None:
     """A layer differentiated along a direction: the weight's derivative is zero, and has no memory by itself.
 
-    For the product with it there are the direction, the output, the zero, its copy in the weight's size, and the result.
+    Its product needs it in the weight's size: there are the direction, the output, the zero, its copy and the product.
     """
 
     def push_forward(self: Any, x: torch.Tensor) -> Any:
