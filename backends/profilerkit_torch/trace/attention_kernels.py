@@ -62,13 +62,9 @@ def choose_kernel(
 
 def _make_lookalike(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Return a tensor on a device of the same shape and dtype, contiguous in the last dimension where the other is."""
-    if not tensor.dim():
-        return torch.empty((), dtype=tensor.dtype, device=device)
+    strides = (0,) * (tensor.dim() - 1) + tuple(min(1, stride) for stride in tensor.stride()[-1:])
     needs_gradient = tensor.requires_grad  # of a new tensor: transforms forbid `requires_grad_`
-    row = torch.empty(max(1, tensor.shape[-1]), dtype=tensor.dtype, device=device, requires_grad=needs_gradient)
-    strides = (*[0] * (tensor.dim() - 1), min(1, tensor.stride(-1)))
-    with torch.enable_grad():
-        return row.as_strided(tensor.shape, strides)
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=device, requires_grad=needs_gradient)
 
 
 def count_spelled_out_bytes(
