@@ -105,13 +105,14 @@ def test_a_convolution_copies_images_that_lie_apart(take: Any, shape: tuple[int,
     """By hand and by the allocator, which has the same workspace of oneDNN for images that lie side by side."""
     x = torch.ones(shape)
     images, kind = take(x), {3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}[x.dim()]
-    model = Call(lambda self, x: self.layer(take(x)), layer=kind(16, 32, 1))
+    layer: nn.Module = kind(16, 32, 1)
+    model = Call(lambda self, x: self.layer(take(x)), layer=layer)
     copy = images.numel() * 4 * is_copied
     peak = BACKEND.trace(model, ModelInputs(x)).memory.peak_bytes(include_weights=False)
     assert peak == x.nbytes + 32 // 16 * images.numel() * 4 + copy
     dense = images.contiguous()
     measured = BACKEND.measure_memory(model, ModelInputs(x)) - x.nbytes
-    assert measured == BACKEND.measure_memory(model.layer, ModelInputs(dense)) - dense.nbytes + copy
+    assert measured == BACKEND.measure_memory(layer, ModelInputs(dense)) - dense.nbytes + copy
 
 
 def attend(self: Any, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
