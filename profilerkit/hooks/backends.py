@@ -38,7 +38,7 @@ def load(offer: Offer[BackendInfo]) -> Backend:
     Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
     an unsupported version of the interface.
     """
-    return manager().answer_once(("backend", offer.plugin, offer.item.name), partial(_load, offer))
+    return manager().answer_once(("backend", offer.plugin, offer.item.name, offer.item.load), partial(_load, offer))
 
 
 def _load(offer: Offer[BackendInfo]) -> Backend:

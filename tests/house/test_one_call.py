@@ -52,9 +52,11 @@ def test_the_steps_of_the_table_are_those_of_the_list() -> None:
 def test_one_call_runs_as_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     from profilerkit import profile
+    from profilerkit.hooks.manager import forget_loaded
     from profilerkit_torch.trace import plans
 
     monkeypatch.setattr(plans, "_shared", {})  # as in a new process
+    forget_loaded()
     names = {find_code(name): name for _, name, _ in rows()}
     model, inputs = torch.nn.Linear(4, 2), torch.ones(1, 4)
     entered: Counter[str] = Counter()

@@ -16,8 +16,9 @@ from profilerkit.backend_kit.graph_traces import FOLLOWED, GraphFormat, WalkedGr
 from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import bind_inputs
-from profilerkit.backend_kit.scoped_calls import PlacedWeight, layer_records
+from profilerkit.backend_kit.scoped_calls import PlacedWeight, layer_calls, layer_records
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.trace.records import LayerCall
 
 from ..model.constants import list_constants
 from ..model.declared_inputs import list_declared, name_sizes
@@ -71,10 +72,13 @@ def _trace_call(
             settings=read_settings(model.graph.node, scopes.paths),
         )
     except Exception as error:  # whatever a damaged file leads to
+        calls: dict[str, list[LayerCall]] = {}
         if walk.node >= 0:
             note_layer(error, scopes.paths[walk.node])
+            ran = walk.work.operators
+            calls = layer_calls(ran, [scopes.chains[op.node] for op in ran], (), (), scopes.chains[: walk.node + 1])
         failure = explain_failure(error, inputs, "onnx", __package__ or "")
-        return ModelTrace(layer_records(scopes.types, weights), failure=failure)
+        return ModelTrace(layer_records(scopes.types, weights, calls), failure=failure)
 
 
 def _write_notes(walk: Walk, walked: WalkedGraph) -> Iterator[str]:
