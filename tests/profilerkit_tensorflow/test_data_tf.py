@@ -20,7 +20,7 @@ from profilerkit_tensorflow.data import (
     random_tensor,
     with_batch_size,
 )
-from profilerkit_tensorflow.running.devices import resolve_device
+from profilerkit_tensorflow.running.devices import device_info, resolve_device
 
 
 def dataset(rows: int = 5) -> Any:
@@ -301,6 +301,14 @@ def test_without_a_gpu() -> None:
         DeviceNotAvailableError, match=r"Device\.GPU was requested, but tensorflow .* sees no GPU here; use Device\.CPU"
     ):
         resolve_device(None, Device.GPU)
+
+
+def test_a_number_counts_the_devices_that_tensorflow_was_told_to_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two GPUs only the second one is visible: it is ``/GPU:0``."""
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: ["first", "second"])
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind=None: ["second"])
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: {"device_name": f"the {device}"})
+    assert device_info("/GPU:0").name == "the second"
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ __all__ = ["count_samples", "list_declared", "name_sizes"]
 def list_declared(model: ModelProto) -> list[Declared]:
     """Return the required inputs of a call: the inputs of the graph without an initializer as a default value."""
     with_default = {tensor.name for tensor in model.graph.initializer}
+    with_default |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     declared = []
     for value in model.graph.input:
         if value.name not in with_default:

@@ -78,6 +78,6 @@ def device_info(name: str) -> DeviceInfo:
     kind, _, index = name.strip("/").partition(":")
     if kind == "CPU":
         return processor()
-    physical = tf.config.list_physical_devices(kind)
-    details = tf.config.experimental.get_device_details(physical[int(index)]) if int(index) < len(physical) else {}
+    visible = tf.config.get_visible_devices(kind)  # which the numbers count
+    details = tf.config.experimental.get_device_details(visible[int(index)]) if int(index) < len(visible) else {}
     return describe_device(str(details.get("device_name", name)), kind.lower())

@@ -14,6 +14,7 @@ from onnx_graphs import BACKEND, F, make_model
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_onnx.costs.registry import OPERATORS
 from profilerkit_onnx.model.constants import Use
+from profilerkit_onnx.model.declared_inputs import list_declared
 from profilerkit_onnx.model.weights import find_places
 
 X = np.ones((2, 3), F)
@@ -108,6 +109,13 @@ def test_a_sparse_tensor_is_refused(is_node: bool) -> None:
     report = profile(model, ModelInputs(x=X), metrics=["total_params", "macs"])
     for key in ("total_params", "macs"):
         assert "the tensor 'w' of the model is sparse, which is not read" in str(report.status(key))
+
+
+def test_a_sparse_default_of_an_input_need_not_be_given() -> None:
+    values, places = numpy_helper.from_array(np.ones(2, F), "w"), numpy_helper.from_array(np.asarray([0, 3]))
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": X, "w": W})
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [3, 4]))
+    assert [declared.name for declared in list_declared(model)] == ["x"]
 
 
 @pytest.mark.parametrize(
