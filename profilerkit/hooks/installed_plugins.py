@@ -10,13 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import by_likeness
+from ..process.containment import plugin_error_text
 from .hook_manager import Manager
 from .plugin_info import DISABLE, GROUP, PluginInfo, normal_name, tolerate, warn
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution
+    from importlib.metadata import Distribution, EntryPoint
 
 __all__ = ["load_installed", "rank"]
+
+
+#: What reading a damaged file of a package raises, by the version of Python.
+_DAMAGE = (AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
 class _Imported(NamedTuple):
@@ -66,13 +71,39 @@ def _list_installed() -> list[PluginInfo]:
 
 def _read_entry_points() -> Iterator[PluginInfo]:
     """Yield the plugins of all packages; the name and the version of each package are read once, which is slow."""
-    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
-
     packages: dict[int, tuple[str, str]] = {}
-    for point in entry_points(group=GROUP):
+    for point in _find_entry_points():
         if id(point.dist) not in packages:
             packages[id(point.dist)] = _read_package(point.dist)
         yield PluginInfo(point.name, point.value, *packages[id(point.dist)])
+
+
+def _find_entry_points() -> Iterable[EntryPoint]:
+    """Return our entry points; a damaged file of any package keeps Python from finding those of all others."""
+    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
+
+    try:
+        return entry_points(group=GROUP)
+    except _DAMAGE:
+        return _find_undamaged()
+
+
+def _find_undamaged() -> Iterator[EntryPoint]:
+    """Yield the entry points of each package, the first on the path of a name; warn of those that cannot be read."""
+    from importlib.metadata import distributions
+
+    names: set[str] = set()
+    for distribution in distributions():
+        package = _read_package(distribution)[0]
+        if package and normal_name(package) in names:
+            continue
+        names.add(normal_name(package))
+        try:
+            yield from distribution.entry_points.select(group=GROUP)
+        except _DAMAGE as error:
+            of = package or "an unknown package"
+            problem = f"the file entry_points.txt of {of} cannot be read ({plugin_error_text(error)})"
+            warn(f"{problem}: if it has plugins, they are left out; reinstall or uninstall that package")
 
 
 def _read_package(distribution: Distribution | None) -> tuple[str, str]:
@@ -81,7 +112,7 @@ def _read_package(distribution: Distribution | None) -> tuple[str, str]:
         return "", ""
     try:
         return distribution.name or "", distribution.version or ""
-    except (AttributeError, LookupError, OSError, TypeError, ValueError):  # by the version of Python
+    except _DAMAGE:
         return "", ""
 
 

@@ -89,6 +89,30 @@ print("core" in names, "half" in names, len(told), "'half' of an unknown package
     assert run_python(code).stdout.split() == ["True", "False", "1", "True"]
 
 
+@pytest.mark.parametrize("text", [b"[profilerkit]\nhalf\n", b"\xff"])
+def test_a_damaged_file_of_entry_points_is_reported_and_the_others_run(text: bytes, tmp_path: Path) -> None:
+    """One is damaged; of a package that is there twice the first counts, as without the damage."""
+    for place, name, content in (
+        ("first", "half", text),
+        ("first", "twice", b"[profilerkit]\nmine = colorsys\n"),
+        ("second", "twice", b"[profilerkit]\nolder = no_such_module_at_all\n"),
+    ):
+        package = tmp_path / place / f"{name}-1.0.dist-info"
+        package.mkdir(parents=True)
+        (package / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+        (package / "entry_points.txt").write_bytes(content)
+    code = f"""
+import sys, warnings
+sys.path[:0] = [{str(tmp_path / "first")!r}, {str(tmp_path / "second")!r}]
+from profilerkit.hooks.manager import list_plugins
+with warnings.catch_warnings(record=True) as caught:
+    names = [plugin.name for plugin in list_plugins()]
+told = [str(warning.message) for warning in caught]
+print("core" in names, "mine" in names, len(told), "entry_points.txt of half cannot be read" in told[0])
+"""
+    assert run_python(code).stdout.split() == ["True", "True", "1", "True"]
+
+
 def test_a_module_cannot_be_two_plugins(install: Any, entry_points: EntryPoints) -> None:
     module = install("first", "mine", backends=make_offering(info("fake", "x")))
     add_entry_point(entry_points, "second", module.__name__, "mine")
