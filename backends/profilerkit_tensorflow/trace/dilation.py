@@ -23,12 +23,12 @@ from .folding import Folding
 from .graph_access import HANDING_ON, skip_operators
 from .values import Executed, Scope
 
-__all__ = ["CONVOLUTIONS", "TO_SPACE", "leave_out_padding"]
+__all__ = ["CONVOLUTIONS", "SHAPE_OPERATORS", "TO_SPACE", "leave_out_padding"]
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
 #: Operators that read the shape of a tensor, and none of its elements.
-_SHAPE_OPERATORS = ("Shape", "ShapeN", "Size", "Rank")
+SHAPE_OPERATORS = ("Shape", "ShapeN", "Size", "Rank")
 
 #: Convolutions whose cost is by the element of their output.
 CONVOLUTIONS = ("Conv", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
@@ -96,7 +96,7 @@ def _find_only_source(tensor: Any) -> Any:
 
 def _is_read_once(tensor: Any) -> bool:
     """Return whether one operator alone reads the elements of a tensor; others may read its shape."""
-    return sum(user.type not in _SHAPE_OPERATORS for user in tensor.consumers()) == 1
+    return sum(user.type not in SHAPE_OPERATORS for user in tensor.consumers()) == 1
 
 
 def _compute_share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:

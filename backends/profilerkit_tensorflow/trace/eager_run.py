@@ -94,6 +94,7 @@ class EagerRun(EagerOperators):
             self._departures.check_results(outputs, self._is_known)
         self.uncounted.update(self._departures.missing)
         self.results = _list_parts(outputs)
+        self._products.note_results(tensor.number for tensor in self.results)
 
     @property
     def did_nothing(self) -> bool:

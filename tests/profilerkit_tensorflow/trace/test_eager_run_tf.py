@@ -168,6 +168,29 @@ def test_the_padding_of_a_dilated_convolution_does_not_count() -> None:
     assert trace_model(model, tf.ones((1, 9, 9, 3))).macs == 5 * 5 * 3 * 9
 
 
+@pytest.mark.parametrize(
+    ("read", "images"),
+    [
+        (tf.exp, 36),
+        (lambda convolved: convolved, 36),
+        (lambda convolved: tf.exp(tf.reshape(convolved, (-1,))), 36),
+        (tf.shape, 25),
+    ],
+    ids=["itself", "returned", "a view", "its shape"],
+)
+def test_padding_that_something_else_reads_counts(read: Any, images: int) -> None:
+    """Of 6 x 6 outputs of 2 channels, 3 x 3 products each, 5 x 5 are left; all are needed if their numbers are read."""
+    blocks, paddings, kernel = tf.constant([2, 2]), tf.constant([[0, 1], [0, 1]]), tf.ones((3, 3, 1, 2))
+
+    def model(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        convolved = tf.nn.conv2d(tf.space_to_batch(x, blocks, paddings), kernel, 1, "VALID")
+        return tf.batch_to_space(convolved, blocks, paddings), read(convolved)
+
+    found = trace_model(model, tf.ones((1, 9, 9, 1)))
+    assert (found.method, found.macs) == ("an eager run", images * 2 * 9)
+
+
 def test_a_dilated_convolution_of_no_images_does_no_work() -> None:
     blocks, nothing, kernel = tf.constant([2, 2]), tf.zeros((2, 2), tf.int32), tf.ones((3, 3, 1, 2))
 
