@@ -176,6 +176,15 @@ def _count_in_attention_gradient(gradient: Operation) -> int:
     return dy.nbytes if dy.dtype is torch.float32 else 0
 
 
+def _count_copy_of_attention_gradient(gradient: Operation) -> int:
+    """Return the bytes of a copy of the output's gradient, unless the heads of each row are side by side.
+
+    It is ``flash_attention_backward_kernel_impl`` in ``cpu/FlashAttentionKernel.cpp``.
+    """
+    dy: torch.Tensor = gradient.arguments["dy"]
+    return 0 if dy.transpose(1, 2).is_contiguous() else dy.numel() * dy.element_size()
+
+
 def _count_in_softmax(softmax: Operation) -> int:
     """Return the bytes of the input in the dtype of the output, or of its copy without gaps (``SoftMax.cpp``)."""
     x, dtype = softmax.x, softmax.get("dtype")
@@ -533,6 +542,7 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     """,
     _count_in_attention: "scaled_dot_product_attention.default",
     _count_in_attention_gradient: "_scaled_dot_product_efficient_attention_backward.default",
+    _count_copy_of_attention_gradient: "_scaled_dot_product_flash_attention_for_cpu_backward.default",
     _count_in_softmax: "softmax.int log_softmax.int",
     _count_in_safe_softmax: "_safe_softmax.default",
     _count_copy_without_gaps: "_softmax.default _log_softmax.default",

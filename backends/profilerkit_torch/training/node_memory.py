@@ -1,6 +1,7 @@
-"""The memory of a node of the backward pass: less than the operators that a mode sees would take.
+"""The memory of a node of the backward pass: other than what the operators that a mode sees would take.
 
-While a mode is active, torch makes new tensors in some nodes that write in place without a mode.
+While a mode is active, torch makes new tensors in some nodes that write in place without a mode, and runs other
+operators in a few.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..model.storages import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import tensors_in
 
-__all__ = ["NodeMemory"]
+__all__ = ["NodeMemory", "count_beside_mask"]
 
 _ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_.Tensor")
 #: How the gradient of elements that were chosen is written to zeros, and the same in place.
@@ -57,6 +58,24 @@ _LIMITS = {
     ("ProdBackward1", find_operator("aten.cumprod.default")): _Limit(1, tensors=2, masks=1),
     ("CumprodBackward0", find_operator("aten.mul.Tensor")): _Limit(1, tensors=4, masks=1),
 }
+
+
+_EQUAL = find_operator("aten.eq.Tensor")
+#: Nodes of one number of a tensor, as its maximum, whose gradient all elements of that value share.
+_SHARED = ("MaxBackward1", "MinBackward1", "MedianBackward0", "NanmedianBackward0")
+_INT64_BYTES = 8
+
+
+def count_beside_mask(node: Any, func: Any, args: Any) -> int:
+    """Return the bytes that the CPU has, and a mode does not see, when a node has compared all elements with one.
+
+    Without a mode it makes the gradient, of zeros, before it counts the ones of the mask, in int64; a mode sees two
+    masks of NaN instead (``evenly_distribute_backward`` in ``torch/csrc/autograd/FunctionsManual.cpp``).
+    """
+    if func is not _EQUAL or node is None or node.name() not in _SHARED:
+        return 0
+    elements: torch.Tensor = args[0]
+    return elements.numel() * (elements.element_size() + _INT64_BYTES - 2)
 
 
 class _Node(NamedTuple):

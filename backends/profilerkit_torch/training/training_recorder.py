@@ -28,7 +28,7 @@ from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
 from ..trace.recorder import PassSettings, Recorder
-from .node_memory import NodeMemory
+from .node_memory import NodeMemory, count_beside_mask
 from .trained_layers import TrainedLayers
 
 __all__ = ["TrainingRecorder"]
@@ -134,6 +134,10 @@ class TrainingRecorder(Recorder):
         if cost is not None:
             operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
             plan = msgspec.structs.replace(plan, operator=operator)
+        is_on_cpu = self.settings.device is not None and self.settings.device.type == "cpu"
+        beside = count_beside_mask(self._find_node(), call.func, call.args) if is_on_cpu else 0
+        if beside:
+            plan = msgspec.structs.replace(plan, bytes_inside=plan.bytes_inside + beside)
         if self._holds_inside:
             plan = msgspec.structs.replace(plan, bytes_inside=0, unknown_inside="")
         super()._record_run(plan, result, call, reads)

@@ -265,6 +265,12 @@ def test_an_lstm_of_onednn_has_memory_that_is_not_known(
 
 
 ENCODER: dict[str, Any] = {"d_model": 64, "nhead": 2, "dim_feedforward": 128, "batch_first": True}
+
+
+def attend(x: torch.Tensor) -> torch.Tensor:
+    return functional.scaled_dot_product_attention(x, x, x)
+
+
 MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "mlp": (nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.LayerNorm(256), nn.Linear(256, 8)), (128, 64)),
     "in place": (nn.Sequential(nn.Linear(64, 256), nn.ReLU(inplace=True), nn.Linear(256, 8)), (128, 64)),
@@ -293,6 +299,16 @@ MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "norms and pools": (
         nn.Sequential(nn.BatchNorm2d(8), nn.SiLU(), nn.AvgPool2d(2), nn.GroupNorm(2, 8)),
         (4, 8, 32, 32),
+    ),
+    "the maximum of all": (Call(lambda self, x: self.linear(x).max(), linear=nn.Linear(8, 64)), (256, 8)),
+    "the minimum of all": (Call(lambda self, x: self.linear(x).min(), linear=nn.Linear(8, 64)), (256, 8)),
+    "a sum of attention": (
+        Call(lambda self, x: attend(self.linear(x)).sum(), linear=nn.Linear(64, 64)),
+        (64, 2, 32, 64),
+    ),
+    "attention in blocks": (
+        Call(lambda self, x: attend(self.linear(x)).contiguous(), linear=nn.Linear(64, 64)),
+        (64, 2, 32, 64),
     ),
     "groups of few positions": (nn.GroupNorm(8, 512), (64, 512)),
 }
