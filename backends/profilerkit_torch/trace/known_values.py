@@ -29,8 +29,10 @@ __all__ = ["UNKNOWN", "FakeValues", "KnownValues"]
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
-#: The most bytes of a tensor whose values are kept.
+#: The most bytes of a tensor whose values are kept, and of one that a repeated operator reads: a mask of integers that
+#: is expanded, without memory of its own, becomes one of floats.
 _MOST_BYTES = 2**20
+_MOST_READ = 8 * _MOST_BYTES
 #: The result of an operator for values that are not known.
 UNKNOWN: Final = object()
 
@@ -159,7 +161,7 @@ class KnownValues:
         values: dict[int, torch.Tensor] = {}
         for tensor in tensors:
             content = self.find(tensor)
-            if content is None or not _is_small(content):
+            if content is None or not _is_small(content, _MOST_READ):
                 return None
             # Zeros that torch makes no memory for: its primitives would read there.
             values[id(tensor)] = content.clone() if is_zerotensor(content) else content
@@ -186,9 +188,9 @@ class FakeValues(KnownValues):
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
 
 
-def _is_small(tensor: torch.Tensor) -> bool:
-    """Return whether the values of a tensor are few enough to be kept."""
-    return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _MOST_BYTES
+def _is_small(tensor: torch.Tensor, most: int = _MOST_BYTES) -> bool:
+    """Return whether the values of a tensor are few enough to be kept, or to be read."""
+    return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= most
 
 
 def _copy_storage(values: torch.Tensor, like: torch.Tensor) -> torch.UntypedStorage | None:

@@ -80,6 +80,7 @@ OF_KNOWN_VALUES: dict[str, Question] = {
     "from_dlpack": lambda x: int(_torch.from_dlpack(torch.arange(4, device=x.device)).sum()) == 6,
     "to_dlpack": lambda x: to_dlpack(torch.arange(4, device=x.device)) is not None,
     "view": lambda x: int(_written_through_a_view(x, 7).sum()) == 14,
+    "an expanded mask": lambda x: not (1 - torch.ones(1, 512, device=x.device).long().expand(512, 512).float()).any(),
     "triu": lambda x: bool(torch.ones(3, 3, device=x.device).triu(1)[0, 1] == 1),
     "repr": lambda x: repr(torch.arange(3, device=x.device)) == "tensor([0, 1, 2])",
     "str": lambda x: "[1., 1.]" in str(torch.ones(2, device=x.device)),
