@@ -15,6 +15,7 @@ from time_limits import run_python
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
 from profilerkit.hooks.backends import backend_named
+from profilerkit.hooks.manager import forget_loaded
 from profilerkit.testing.architectures import ARCHITECTURES
 
 pytestmark = pytest.mark.slow
@@ -208,6 +209,7 @@ def test_a_framework_that_is_too_old_says_which_is_needed(
     framework: str, old: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, framework, SimpleNamespace(__version__=old))
+    forget_loaded()  # as in a new process
     with pytest.raises(BackendNotInstalledError) as raised:
         backend_named(framework)
     needed = oldest_release(framework)
