@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import tensorflow as tf
+
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.backend_kit.scoped_calls import count_weight_bytes
 from profilerkit.count_text import format_count
 from profilerkit.errors import ProfilerKitError, error_summary
 from profilerkit.trace.records import MemoryTimeline
 
+from ..compat.eager_runs import read_number
 from ..model.kinds import is_function, is_unbuilt
 from ..model.saved_packing import read_packing
 from ..untouched.held_state import HeldState
@@ -29,6 +32,8 @@ __all__ = ["complete_eagerly", "trace_eagerly"]
 _MOST_BYTES_MADE = 2**28
 #: The operators of ``tf.numpy_function``: an eager run calls its function on arrays of numpy, and shows no operator.
 _PYTHON_FUNCTIONS = ("PyFunc", "PyFuncStateless")
+#: The operator that reads a variable.
+_OF_VARIABLES = "ReadVariableOp"
 
 
 def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
@@ -91,11 +96,12 @@ def _add_facts_of_graph(of_run: ModelTrace, of_graph: ModelTrace) -> ModelTrace:
     """Return the trace of an eager run with what only the graph tells: the captures of a function, work of Python."""
     of_python = {name: calls for name, calls in of_graph.uncounted.items() if name in _PYTHON_FUNCTIONS}
     weight_bytes = of_graph.memory.weight_bytes
+    unsized = {name: calls for name, calls in of_run.memory.unsized.items() if name != _OF_VARIABLES}
     return replace(
         of_run,
         uncounted={**of_run.uncounted, **of_python},
         layers=of_run.layers if of_run.memory.weight_bytes == weight_bytes else of_graph.layers,
-        memory=replace(of_run.memory, weight_bytes=weight_bytes, unsized={}),
+        memory=replace(of_run.memory, weight_bytes=weight_bytes, unsized=unsized),
         unmade_weights=of_graph.unmade_weights,
         program=of_graph.program,
     )
@@ -123,7 +129,9 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     results = [tensor.number for tensor in run.results]
     shown = select_shown(run.executed, list_live_bytes(run.executed, (), run.inputs, (), results))
     weight_bytes, input_bytes = count_weight_bytes(records), sum(tensor.bytes for tensor in run.inputs)
-    unsized = {"ReadVariableOp": read.hidden} if read.hidden else {}
+    unsized = {_OF_VARIABLES: read.hidden} if read.hidden else {}
+    if not read_number(tf.constant(0)):  # by its `id`, a tensor may be taken for one that is gone
+        unsized["operators whose tensors this release does not number"] = len(run.executed)
     if read.hidden:
         unmade = f"{format_count(read.hidden, 'variable')} to which the function's code does not lead"
     else:
