@@ -1,18 +1,21 @@
 """What the columns of tables of layers and operators hold in files, by their names: reading a file checks it.
 
-Renderers follow paths, add up numbers and list shapes. Any other table has columns of its own.
+Renderers follow paths, add up numbers and list shapes. Any other table has columns of its own, such as a plugin's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypedDict
 
 from ..trace.columns import ENDS, TRAFFIC, WORK
 
-__all__ = ["LAYER_COLUMNS", "OPERATOR_COLUMNS", "find_kind"]
+__all__ = ["LAYER_COLUMNS", "OPERATOR_COLUMNS", "are_of_layers", "are_of_operators", "find_kind"]
 
+#: The columns that identify a layer, which `describe_layers` makes.
+_IDENTITY = ("path", "type", "depth", "is_leaf")
 #: The columns that renderers read in each row of a report's layers, and of its operators.
-LAYER_COLUMNS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
+LAYER_COLUMNS = (*_IDENTITY, "calls", "params", *WORK, "output_shapes")
 OPERATOR_COLUMNS = ("operator", "layer", *WORK)
 
 
@@ -38,6 +41,16 @@ _KINDS: dict[str, Any] = {
 }
 #: How the names of all other columns of numbers end: "macs_low", "own_params", "forward_seconds".
 _ENDS_OF_NUMBERS = ("call", "calls", "params", *WORK, *TRAFFIC, "bytes", "seconds", "per_second", "share", *ENDS)
+
+
+def are_of_layers(columns: Iterable[str]) -> bool:
+    """Return whether these are the columns of a table by layer."""
+    return {*_IDENTITY} <= {*columns}
+
+
+def are_of_operators(columns: Iterable[str]) -> bool:
+    """Return whether these are the columns of a table of operators."""
+    return {*OPERATOR_COLUMNS} <= {*columns}
 
 
 def find_kind(column: str) -> Any:

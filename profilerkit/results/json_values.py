@@ -28,7 +28,7 @@ from ..times.measurement import Measurement
 from ..trace.layer_paths import count_depth
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .column_kinds import find_kind
+from .column_kinds import are_of_layers, are_of_operators, find_kind
 from .comparison import distinct_names
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
@@ -200,11 +200,12 @@ def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table)
     for index, row in enumerate(rows):
         if len(row) != len(columns):
             raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
-    if kind is LayerTable or "operator" in columns:
+    is_by_layer = kind is LayerTable and are_of_layers(columns)
+    if is_by_layer or are_of_operators(columns):
         for index, column in enumerate(columns):
             convert([row[index] for row in rows], find_kind(column), f"{where}.{column}")
     table = kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
-    if kind is LayerTable and {"path", "depth"} <= {*columns}:
+    if is_by_layer:
         _require_depths(table, where)
     return table
 

@@ -277,11 +277,16 @@ def test_a_table_without_a_column_is_refused_or_drawn(name: str) -> None:
     assert refused
 
 
-def test_a_table_of_a_plugin_has_cells_of_any_kind(report: Report) -> None:
-    """Its columns are its own, also one that is called as a column of layers is."""
-    table = Table([{"path": ("a",), "calls": "many"}, {"path": 3, "calls": None}])
-    changed = replace(report, data={"further": table})
-    assert parse(to_json(changed).encode(), "it.json")["further"] == table
+@pytest.mark.parametrize("kind", [Table, LayerTable])
+@pytest.mark.parametrize("name", ["path", "operator", "type"])
+def test_a_table_of_a_plugin_has_cells_of_any_kind(name: str, kind: type[Table], report: Report) -> None:
+    """Its columns are its own, also one that is called as a column of layers or operators is."""
+    rest = {"calls": "many", "depth": 7, "node": 3, "cache_share": "half"}
+    table = kind([{name: ("a",), **rest}, {name: 3, **rest}])
+    record = StatusRecord("mine", "mine", "What it is.", table, "", "", Comparative.NONE, Completeness.COMPLETE)
+    changed = replace(report, data={"further": table}, statuses={**report.statuses, "mine": record})
+    back = parse(to_json(changed).encode(), "it.json")
+    assert back["further"] == back["mine"] == table
 
 
 SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
