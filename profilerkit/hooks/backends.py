@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ..backend import Backend
 from ..backend_kit.installed import declare_tested, describe_untested
 from ..errors import BackendNotFoundError, BackendNotInstalledError, by_likeness
@@ -38,7 +36,9 @@ def load(offer: Offer[BackendInfo]) -> Backend:
     Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
     an unsupported version of the interface.
     """
-    return manager().answer_once(("backend", offer.plugin, offer.item.name, offer.item.load), partial(_load, offer))
+    # By its identity, because an offer need not be hashable; it is kept, so that no later one has the same.
+    _, backend = manager().answer_once(("backend", id(offer.item)), lambda: (offer, _load(offer)))
+    return backend
 
 
 def _load(offer: Offer[BackendInfo]) -> Backend:

@@ -15,8 +15,9 @@ from profilerkit import (
     BackendNotInstalledError,
     PluginWarning,
 )
-from profilerkit.hooks.backends import backend_named, backends
+from profilerkit.hooks.backends import backend_named, backends, load
 from profilerkit.hooks.manager import list_plugins, manager
+from profilerkit.hooks.plugin_info import Offer, PluginInfo
 from profilerkit.models.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -101,8 +102,8 @@ def test_a_backend_whose_framework_is_broken_names_its_plugin(install: Any, erro
 
 
 def test_a_load_that_returns_no_backend_names_its_plugin(install: Any) -> None:
-    load: Any = dict
-    install("jaxy", "my-jax", backends=make_offering(BackendInfo("jaxlike", ("profilerkit",), load, "jaxlike")))
+    make: Any = dict
+    install("jaxy", "my-jax", backends=make_offering(BackendInfo("jaxlike", ("profilerkit",), make, "jaxlike")))
     message = "the jaxlike backend of plugin 'jaxy' of my-jax 1.0 cannot be used: its load returned {}, which is no Bac"
     with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
         find_backend(FakeModel())
@@ -114,6 +115,24 @@ def test_all_profilers_share_a_backend_until_a_plugin_is_registered(install: Any
     assert find_backend(FakeModel()) is backend_named("mine") is first
     manager().register(types.ModuleType("later"))
     assert backend_named("mine") is not first, "the new plugin may have formulas for it"
+
+
+def test_what_loads_a_backend_need_not_be_hashable(install: Any) -> None:
+    class Load:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self) -> FakeBackend:
+            return FakeBackend()
+
+    install("mine", "my-plugin", backends=make_offering(BackendInfo("mine", ("profilerkit",), Load(), "mine")))
+    assert find_backend(FakeModel()) is backend_named("mine")
+
+
+def test_an_offer_that_is_gone_leaves_its_backend_to_no_other(install: Any) -> None:
+    """Each may have the place in memory of the one before."""
+    for number in range(20):
+        name = f"made-{number}"
+        assert load(Offer(PluginInfo("mine", "mine"), info(name, "profilerkit"))).name == name
 
 
 def test_claims_may_refuse_a_model_that_no_backend_can_profile(install: Any) -> None:
