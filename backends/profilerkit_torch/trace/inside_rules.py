@@ -77,7 +77,7 @@ def _count_copy_of_matrix(matrix: torch.Tensor) -> int:
         return 0
     sizes, strides = matrix.shape, matrix.stride()
     is_readable = any(strides[inner] == 1 and strides[1 - inner] >= sizes[inner] for inner in (0, 1))
-    return 0 if is_readable else matrix.numel() * matrix.element_size()
+    return 0 if is_readable else matrix.nbytes
 
 
 def _count_in_linear(linear: Operation) -> int:
@@ -118,7 +118,7 @@ def _count_copy_of_images(images: torch.Tensor) -> int:
     layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
     layout = layouts.get(images.dim(), torch.contiguous_format)
     is_dense = images.is_contiguous() or images.is_contiguous(memory_format=layout)
-    return 0 if is_dense else images.numel() * images.element_size()
+    return 0 if is_dense else images.nbytes
 
 
 def _count_unfolded(convolution: Operation, is_transposed: bool) -> int:
@@ -182,7 +182,7 @@ def _count_copy_of_attention_gradient(gradient: Operation) -> int:
     It is ``flash_attention_backward_kernel_impl`` in ``cpu/FlashAttentionKernel.cpp``.
     """
     dy: torch.Tensor = gradient.arguments["dy"]
-    return 0 if dy.transpose(1, 2).is_contiguous() else dy.numel() * dy.element_size()
+    return 0 if dy.transpose(1, 2).is_contiguous() else dy.nbytes
 
 
 def _count_in_softmax(softmax: Operation) -> int:
@@ -392,9 +392,8 @@ def _count_in_recurrent_layer(gates: int, layer: Operation) -> int:
     new_states = 2 if gates == _GRU_GATES else 1
     most = products = steps * gates
     most += max(gates + new_states + steps - 1, 2 * steps)
-    if (
-        directions == 2
-    ):  # what the first direction made stays, by step and joined, and its gates until the others are there
+    if directions == 2:
+        # What the first direction made stays, by step and joined, and its gates until the others are there.
         products = 2 * steps + 2 * steps * gates
         most = max(2 * steps + most, steps * gates + 6 * steps)
     outputs = steps * directions

@@ -58,21 +58,19 @@ _LIMITS = {
     ("ProdBackward1", find_operator("aten.cumprod.default")): _Limit(1, tensors=2, masks=1),
     ("CumprodBackward0", find_operator("aten.mul.Tensor")): _Limit(1, tensors=4, masks=1),
 }
-
-
 _EQUAL = find_operator("aten.eq.Tensor")
 #: Nodes of one number of a tensor, as its maximum, whose gradient all elements of that value share.
 _SHARED = ("MaxBackward1", "MinBackward1", "MedianBackward0", "NanmedianBackward0")
 _INT64_BYTES = 8
 
 
-def count_beside_mask(node: Any, func: Any, args: Any) -> int:
+def count_beside_mask(node: Any, func: Any, args: Any, device: torch.device | None) -> int:
     """Return the bytes that the CPU has, and a mode does not see, when a node has compared all elements with one.
 
     Without a mode it makes the gradient, of zeros, before it counts the ones of the mask, in int64; a mode sees two
     masks of NaN instead (``evenly_distribute_backward`` in ``torch/csrc/autograd/FunctionsManual.cpp``).
     """
-    if func is not _EQUAL or node is None or node.name() not in _SHARED:
+    if func is not _EQUAL or node is None or device is None or device.type != "cpu" or node.name() not in _SHARED:
         return 0
     elements: torch.Tensor = args[0]
     return elements.numel() * (elements.element_size() + _INT64_BYTES - 2)

@@ -130,21 +130,20 @@ class TrainingRecorder(Recorder):
         return find_current_node() if self.phase == "backward" and self.layers.is_idle else None
 
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
-        cost = self._price(plan.operator, call, result)
+        node = self._find_node()
+        cost = self._price(node, plan.operator, call, result)
         if cost is not None:
             operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
             plan = msgspec.structs.replace(plan, operator=operator)
-        is_on_cpu = self.settings.device is not None and self.settings.device.type == "cpu"
-        beside = count_beside_mask(self._find_node(), call.func, call.args) if is_on_cpu else 0
+        beside = count_beside_mask(node, call.func, call.args, self.settings.kernels)
         if beside:
             plan = msgspec.structs.replace(plan, bytes_inside=plan.bytes_inside + beside)
         if self._holds_inside:
             plan = msgspec.structs.replace(plan, bytes_inside=0, unknown_inside="")
         super()._record_run(plan, result, call, reads)
 
-    def _price(self, operator: OpRecord, call: OperatorCall, result: Any) -> Cost | None:
-        """Return the cost of an operator that its own formula does not tell; None for all others."""
-        node = self._find_node()
+    def _price(self, node: Any, operator: OpRecord, call: OperatorCall, result: Any) -> Cost | None:
+        """Return the cost of an operator, inside of a node or not, that its own formula does not tell; else None."""
         if node is not None and is_gradient_product(call.func, call.args, node):
             return price_gradient_product(call.args, result)
         if self._free_scores is not None:
