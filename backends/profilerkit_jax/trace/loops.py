@@ -68,9 +68,14 @@ def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
     body = walk.walk_apart(scan.body, [*scan.consts, *state, *slices], turns)
     walk.work.add_loop(body.work)
     carried, pieces = body.outputs[: len(state)], body.outputs[len(state) :]
-    stacked = equation.outvars[len(state) :]
-    whole = [walk.make_stack(variable.aval, piece) for variable, piece in zip(stacked, pieces, strict=True)]
-    walk.note("scan", pieces, whole, context)
+    # Slices that the body hands on, through a remat for example, are stacked to the value that they are slices of.
+    handed_on = {piece.number: value for piece, value in zip(slices, scan.stacked, strict=True)}
+    whole = [
+        handed_on[piece.number] if piece.number in handed_on else walk.make_stack(variable.aval, piece)
+        for variable, piece in zip(equation.outvars[len(state) :], pieces, strict=True)
+    ]
+    made = [(piece, value) for piece, value in zip(pieces, whole, strict=True) if piece.number not in handed_on]
+    walk.note("scan", [piece for piece, _ in made], [value for _, value in made], context)
     last = [after if after is before else after.forget() for before, after in zip(state, carried, strict=True)]
     return [*last, *whole]
 
