@@ -46,6 +46,22 @@ def test_arrays_that_keras_does_not_save_are_no_part_of_the_size() -> None:
     assert (report["total_params"], report["model_size"]) == (33, 33 * 4)
 
 
+@pytest.mark.parametrize("trainable", [True, False])
+def test_work_on_a_weight_that_a_layer_changes_is_counted(trainable: bool) -> None:
+    """The product of a batch of 2 with a matrix, and the square of the matrix."""
+
+    class Squaring(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, _shape: Any) -> None:
+            self.matrix = self.add_weight(shape=(4, 4), trainable=trainable)
+
+        def call(self, x: Any) -> Any:
+            product = keras.ops.matmul(x, self.matrix)
+            self.matrix.assign(keras.ops.matmul(self.matrix, self.matrix))
+            return product
+
+    assert BACKEND.trace(stack_layers((4,), Squaring()), ModelInputs(ones(2, 4))).macs == 2 * 4 * 4 + 4 * 4 * 4
+
+
 def test_work_on_zeros_is_left_out() -> None:
     """Of a dense layer with 5 zeros among 12 weights, and of a recurrent one whose inputs' half of weights is zero."""
     dense = stack_layers((4,), layers.Dense(3))

@@ -53,7 +53,7 @@ def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
         with restored(note_python_state(), in_child=False):
             outputs, state = subject.call(weights, args, kwargs, how)
         before = {id(array) for array in (*weights, *arrays)}
-        after = (*state, *filter(is_array, jax.tree.leaves((args, kwargs))))
+        after = filter(is_array, (*state, *jax.tree.leaves((args, kwargs))))
         return outputs, [array for array in after if id(array) not in before]
 
     return call

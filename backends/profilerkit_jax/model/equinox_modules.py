@@ -38,7 +38,7 @@ def _is_state(value: Any) -> bool:
 
 
 def equinox_subject(model: Any) -> Subject:
-    """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers.
+    """Return the subject of a module of Equinox: its floats and quantized numbers are parameters, other arrays buffers.
 
     The states of layers, statistics for example, are buffers too where the user has them in the module.
     """
@@ -51,7 +51,8 @@ def equinox_subject(model: Any) -> Subject:
         with use_marks(how.marks):
             if how.marks is not None:
                 _mark_layers(copy, users_own, how)
-            return how.call(copy, args, kwargs), ()
+            outputs = how.call(copy, args, kwargs)
+        return outputs, jax.tree.leaves(copy)
 
     with_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
     states = {id(array) for array in jax.tree.leaves(with_states)}

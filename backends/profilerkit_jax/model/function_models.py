@@ -22,7 +22,7 @@ ReadModule: TypeAlias = Callable[[Any], Subject]
 
 
 def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
-    """Return the subject of a function: its float arrays are parameters, all other arrays buffers.
+    """Return the subject of a function: its floats and quantized numbers are parameters, other arrays buffers.
 
     If it has no parameters, the arrays of the modules that it leads to are its weights; ``read_module`` returns the
     subject of a module.
@@ -36,12 +36,12 @@ def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
         return equinox_subject(model.function)
     params = ArrayTree(model.params)
 
-    def call(
-        values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass
-    ) -> tuple[Any, tuple[()]]:
+    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         if model.params is None:
             return how.call(model.function, args, kwargs), ()
-        return how.call(replace(model, params=params.replace_arrays(values)), args, kwargs), ()
+        copy = params.replace_arrays(values)
+        outputs = how.call(replace(model, params=copy), args, kwargs)
+        return outputs, jax.tree.leaves(copy)
 
     leaves = [Leaf(path, value, is_weight(value)) for path, value in params.arrays]
     name = model.name or _find_name(model.function)

@@ -53,7 +53,6 @@ def keras_subject(model: Any) -> Subject:
     layers = list_layers(model, list_children)
     placed = _place_variables(model, layers)
     variables, leaves = [variable for variable, _ in placed], [leaf for _, leaf in placed]
-    changing = [variable for variable, leaf in placed if not leaf.trainable]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         positional, keywords = args, kwargs
@@ -62,7 +61,7 @@ def keras_subject(model: Any) -> Subject:
         values_of_pass = _give_values(variables, values)
         with restored(save_state(model), in_child=False), values_of_pass as scope, _follow_layers(layers, how):
             outputs = how.call(model, positional, keywords)
-        return outputs, [scope.get_current_value(variable) for variable in changing]
+        return outputs, [scope.get_current_value(variable) for variable in variables]
 
     first_paths = {id(layer): path for path, layer in reversed(layers)}
     types = {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}

@@ -38,9 +38,7 @@ def nnx_subject(model: Any) -> Subject:
             _mark_layers(copy, how)
         with use_marks(how.marks):
             outputs = how.call(copy, args, kwargs)
-        # A pass changes no parameter; returned nevertheless, each one that passes through a remat in a scan is copied.
-        changed = nnx.Not(nnx.Param) if how.function is None else ...
-        return outputs, jax.tree.leaves(nnx.state(copy, changed))
+        return outputs, jax.tree.leaves(nnx.state(copy))
 
     layers = _list_layers_once(model)
     is_state = not any(isinstance(layer, nnx.Module) for layer in layers.values())

@@ -77,7 +77,7 @@ class Subject:
         name: The name in reports.
         leaves: The arrays of the model.
         call: Called with the values of the leaves, positional and keyword inputs and a `Pass`; returns the outputs, and
-            the state that the pass has changed.
+            the state: the leaves of the model after it. Those that the pass has not changed may be left out.
         types: The type of each layer by its path, the model itself first.
         layers: The layers by their paths, if the model holds them.
         scopes: The names of scopes that the framework itself opens around layers.

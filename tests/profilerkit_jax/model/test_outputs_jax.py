@@ -24,6 +24,7 @@ from jax.experimental import io_callback
 from time_limits import join
 
 from profilerkit import InputError, ModelInputs, ModelTrace, profile
+from profilerkit_jax import JaxModel
 from profilerkit_jax.backend import JaxBackend
 
 #: The multiply-accumulates of a product of two such matrices.
@@ -113,6 +114,43 @@ def test_the_work_on_what_is_put_into_an_input_is_counted(put: Any, memory: Any)
     backend = JaxBackend()
     assert backend.trace(put, inputs).macs == backend.trace_training(put, inputs).macs == ONE
     assert jax.tree.leaves(memory)[0] is X
+
+
+class Listed(equinox.Module):
+    memory: list[Any]
+
+    def __call__(self, x: Any) -> None:
+        self.memory[0] = x @ x
+
+
+class Weights(nnx.Module):
+    def __init__(self) -> None:
+        self.last = nnx.Param(X)
+
+    def __call__(self, x: Any) -> None:
+        self.last[...] = x @ x
+
+
+@pytest.mark.parametrize("model", [JaxModel(put_in_list, [X]), Listed([X]), Weights()])
+def test_the_work_on_what_a_model_puts_in_the_place_of_a_parameter_is_counted(model: Any) -> None:
+    backend = JaxBackend()
+    assert backend.trace(model, ModelInputs(X)).macs == backend.trace_training(model, ModelInputs(X)).macs == ONE
+    assert jax.tree.leaves(model.params if isinstance(model, JaxModel) else model)[0] is X
+
+
+def test_the_work_on_parameters_that_a_layer_in_a_scan_changes_is_counted() -> None:
+    """Three layers, each with one product that takes the place of its parameter."""
+
+    class Stacked(nnx.Module):
+        def __init__(self) -> None:
+            make: Any = nnx.split_rngs(splits=3)(nnx.vmap(lambda rngs: Weights()))
+            self.layers = make(nnx.Rngs(0))
+
+        def __call__(self, x: Any) -> Any:
+            call: Any = nnx.remat(lambda layer, y: (layer(y), y)[1])
+            return nnx.scan(call, in_axes=(0, nnx.Carry), out_axes=nnx.Carry)(self.layers, x)
+
+    assert trace_function(Stacked()).macs == 3 * ONE
 
 
 @pytest.mark.parametrize("is_given", [True, False])
