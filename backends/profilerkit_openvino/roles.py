@@ -132,9 +132,14 @@ def _is_single(use: Use) -> bool:
 
 
 def _has_one_feature(product: Any) -> bool:
-    """Return whether a node is a product whose result has a single feature or channel."""
-    kind = product.get_type_name()
-    return kind in _PRODUCTS and bool(product.get_output_partial_shape(0)[-1 if kind == "MatMul" else 1] == 1)
+    """Return whether a node is a product whose result is known to have a single feature or channel."""
+    kind, shape, index = product.get_type_name(), product.get_output_partial_shape(0), 1
+    if kind == "MatMul":  # it has the features of its second factor; those of the result may not be known
+        shape = product.get_input_partial_shape(1)
+        index = -2 if product.get_attributes()["transpose_b"] else -1
+        if shape.rank == 1:
+            return True
+    return kind in _PRODUCTS and shape.rank.is_static and bool(shape[index] == 1)
 
 
 def _is_scale(use: Use) -> bool:

@@ -152,6 +152,23 @@ def test_a_single_number_is_a_bias_of_a_single_feature(shape: tuple[int, ...], f
         assert profile(model(added, read), metrics=COUNTS)["total_params"] == parameters
 
 
+@pytest.mark.parametrize("given", [[3], [2, 3], openvino.PartialShape.dynamic()])
+@pytest.mark.parametrize(
+    ("weight", "is_transposed", "parameters"),
+    [((3,), False, 3 + 1), ((3, 1), False, 3 + 1), ((1, 3), True, 3 + 1), ((3, 4), False, 12), ((4, 3), True, 12)],
+)
+def test_the_second_factor_of_a_product_has_its_features(
+    given: Any, weight: tuple[int, ...], is_transposed: bool, parameters: int
+) -> None:
+    """Also of a product of vectors, and of one whose result may have any number of dimensions."""
+    x = ops.parameter(given, np.float32)
+    product = ops.matmul(x, ops.constant(np.ones(weight, np.float32)), False, is_transposed)
+    added = ops.add(product, ops.constant(np.float32(2)))
+    shape = given if isinstance(given, list) else [2, 3]
+    report = profile(model(added, x), np.ones(shape, np.float32), metrics=COUNTS)
+    assert report["total_params"] == parameters
+
+
 @pytest.mark.parametrize(
     "dtype", [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.uint64, np.int64, np.bool_]
 )
