@@ -53,6 +53,38 @@ class Operation(NamedTuple):
         return self.device is not None and self.device.type == kind
 
 
+# Copies of tensors whose numbers lie apart ----------------------------------------------------------------------------
+
+
+def _count_copy(tensor: torch.Tensor) -> int:
+    """Return the bytes of the copy of a tensor with gaps between its numbers; others are read as they are."""
+    return 0 if tensor.is_nested or tensor.is_contiguous() else count_stored_bytes(tensor)
+
+
+def _count_copy_of_images(images: torch.Tensor) -> int:
+    """Return the bytes of a copy of images, which a kernel needs without gaps, in rows or with the channels last."""
+    layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
+    layout = layouts.get(images.dim(), torch.contiguous_format)
+    is_dense = images.is_contiguous() or images.is_contiguous(memory_format=layout)
+    return 0 if is_dense else images.nbytes
+
+
+def _count_copy_of_sequences(sequences: torch.Tensor) -> int:
+    """Return the bytes of a copy of sequences, which a kernel takes as images of one row."""
+    return _count_copy_of_images(sequences.unsqueeze(-2))
+
+
+def _count_copy_of_input(operation: Operation) -> int:
+    """Return the bytes of the copy of an input with gaps between its numbers."""
+    return _count_copy(operation.x)
+
+
+def _count_copy_on_cpu(copy: Callable[[torch.Tensor], int], name: str, operation: Operation) -> int:
+    """Return the bytes of a copy that the CPU makes of the argument of a name, as of the repeated gradient of a sum."""
+    tensor = operation.arguments[name]
+    return copy(tensor) if operation.is_on("cpu") and is_plain(tensor) else 0
+
+
 # Products of matrices and linear layers -------------------------------------------------------------------------------
 
 
@@ -67,8 +99,9 @@ def _count_in_product(product: Operation) -> int:
 
 
 def _count_in_matmul(product: Operation) -> int:
-    """Return the bytes of the copies for a product of two matrices; of other tensors there is no rule."""
-    return _count_in_product(product) if product.x.dim() == product.arguments["other"].dim() == 2 else 0
+    """Return the bytes of the copies for a product of a matrix; of more dimensions there is no rule."""
+    dimensions = product.x.dim(), product.arguments["other"].dim()
+    return _count_in_product(product) if dimensions in ((2, 2), (2, 1)) else 0
 
 
 def _count_copy_of_matrix(matrix: torch.Tensor) -> int:
@@ -87,13 +120,13 @@ def _count_in_linear(linear: Operation) -> int:
     are multiplied one by one, and only those must have one distance from each other.
     """
     x, weight = linear.x, linear.arguments["weight"]
-    if x.dim() == 2:
-        return _count_copy_of_matrix(x) + _count_copy_of_matrix(weight)
-    if x.dim() < 3 or not is_plain(x):
+    if not is_plain(x):
         return 0
+    if x.dim() < 3:
+        return _count_copy_of_matrix(x) + _count_copy_of_matrix(weight)
     joined = x.dim() - (1 if weight.requires_grad else 2)
     dimensions = [(x.stride(dim), x.shape[dim]) for dim in range(joined) if x.shape[dim] > 1]
-    return 0 if _is_one_dimension(dimensions) else x.numel() * x.element_size()
+    return _count_copy_of_matrix(weight) + (0 if _is_one_dimension(dimensions) else x.nbytes)
 
 
 def _is_one_dimension(dimensions: Sequence[tuple[int, int]]) -> bool:
@@ -111,14 +144,6 @@ def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -
     gradient = convolution.get("dy")
     copied = _count_copy_of_images(convolution.x) + (0 if gradient is None else _count_copy_of_images(gradient))
     return copied + _count_unfolded(convolution, is_transposed)
-
-
-def _count_copy_of_images(images: torch.Tensor) -> int:
-    """Return the bytes of a copy of images, which a kernel needs without gaps, in rows or with the channels last."""
-    layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
-    layout = layouts.get(images.dim(), torch.contiguous_format)
-    is_dense = images.is_contiguous() or images.is_contiguous(memory_format=layout)
-    return 0 if is_dense else images.nbytes
 
 
 def _count_unfolded(convolution: Operation, is_transposed: bool) -> int:
@@ -189,7 +214,7 @@ def _count_in_softmax(softmax: Operation) -> int:
     """Return the bytes of the input in the dtype of the output, or of its copy without gaps (``SoftMax.cpp``)."""
     x, dtype = softmax.x, softmax.get("dtype")
     if dtype in (None, x.dtype):
-        return _count_copy_without_gaps(softmax)
+        return _count_copy(softmax.x)
     is_in_kernel = softmax.is_on("cuda") and (x.dtype, dtype) == (torch.float16, torch.float32)
     return 0 if is_in_kernel else x.numel() * dtype.itemsize
 
@@ -204,13 +229,10 @@ def _count_in_safe_softmax(softmax: Operation) -> int:
     return max(_count_in_softmax(softmax), truths)
 
 
-def _count_copy_without_gaps(operation: Operation) -> int:
-    """Return the bytes of the copy of an input with gaps between its numbers; others are read as they are."""
-    return 0 if operation.x.is_nested or operation.x.is_contiguous() else count_stored_bytes(operation.x)
-
-
 def _count_in_softmax_gradient(softmax: Operation) -> int:
-    """Return the bytes of the products of the output and its gradient (``cuda/SoftMax.cu``)."""
+    """Return the bytes of the products of the output and its gradient (``cuda/SoftMax.cu``); the CPU copies this."""
+    if softmax.is_on("cpu"):
+        return _count_copy(softmax.arguments["dy"])
     gradient, output = softmax.arguments["dy"], softmax.arguments["output"]
     itemsize = max(gradient.element_size(), output.element_size())
     return int(gradient.numel() * itemsize) if softmax.is_on("cuda") else 0
@@ -250,7 +272,7 @@ def _count_in_margin_gradient(gradient: Operation) -> int:
 def _count_in_layer_norm(norm: Operation) -> int:
     """Return the bytes of the mean and deviation of each row, and of the copy of an input with gaps."""
     rows = _count_rows(norm)
-    return 2 * rows * _find_statistic_size(norm) + _count_copy_without_gaps(norm)
+    return 2 * rows * _find_statistic_size(norm) + _count_copy(norm.x)
 
 
 def _count_rows(norm: Operation) -> int:
@@ -269,7 +291,7 @@ def _count_in_group_norm(norm: Operation) -> int:
     statistics = 2 * samples * groups * _find_statistic_size(norm)
     layout = find_channels_last(x) if norm.is_on("cpu") else None
     if layout is None:
-        return statistics + _count_copy_without_gaps(norm)
+        return statistics + _count_copy(norm.x)
     of_channels = 2 * samples * channels * max(_FLOAT32_BYTES, x.element_size())
     return statistics + of_channels + (0 if x.is_contiguous(memory_format=layout) else count_stored_bytes(x))
 
@@ -409,8 +431,23 @@ def _count_in_recurrent_layer(gates: int, layer: Operation) -> int:
 
 
 def _count_in_pooling(pooling: Operation) -> int:
-    """Return the bytes of the places of the largest numbers."""
-    return 0 if pooling.x.is_quantized or pooling.x.is_mkldnn else pooling.result.numel() * _INT64_BYTES
+    """Return the bytes of the places of the largest numbers, and of the CPU's copy of images that lie apart."""
+    if pooling.x.is_quantized or pooling.x.is_mkldnn:
+        return 0
+    places = int(pooling.result.numel() * _INT64_BYTES)
+    return places + _count_copy_on_cpu(_count_copy_of_images, "x", pooling)
+
+
+def _count_in_adaptive_average(pooling: Operation) -> int:
+    """Return the bytes of the CPU's copy of images or sequences; a single number of each channel is a mean, without."""
+    copy = {1: _count_copy_of_sequences, 2: _count_copy_of_images}[len(pooling.arguments["output_size"])]
+    return 0 if math.prod(pooling.arguments["output_size"]) == 1 else _count_copy_on_cpu(copy, "x", pooling)
+
+
+def _count_in_padding(padding: Operation) -> int:
+    """Return the bytes of the CPU's copy of images that it pads with their own numbers."""
+    takes_images = padding.get("mode") in ("reflect", "replicate")
+    return _count_copy_on_cpu(_count_copy_of_images, "x", padding) if takes_images else 0
 
 
 #: The most that height and width of the output are together where the CPU puts the channels last.
@@ -529,8 +566,29 @@ def _count_in_bags_gradient(gradient: Operation) -> int:
 
 #: The operators of each rule; no operator has two.
 _OPERATORS: dict[Callable[[Operation], int], str] = {
-    _count_in_product: "mm.default addmm.default",
+    _count_in_product: "mm.default addmm.default mv.default addmv.default",
     _count_in_matmul: "matmul.default",
+    partial(_count_copy_on_cpu, _count_copy, "x"): "max_pool1d.default col2im.default",
+    partial(_count_copy_on_cpu, _count_copy, "dy"): """
+        _log_softmax_backward_data.default native_layer_norm_backward.default embedding_dense_backward.default
+    """,
+    partial(_count_copy_on_cpu, _count_copy_of_sequences, "x"): "avg_pool1d.default adaptive_max_pool1d.default",
+    partial(_count_copy_on_cpu, _count_copy_of_images, "x"): """
+        avg_pool2d.default avg_pool3d.default _adaptive_avg_pool2d.default adaptive_max_pool2d.default
+        max_pool2d_with_indices.default max_pool3d_with_indices.default
+        reflection_pad1d.default reflection_pad2d.default reflection_pad3d.default
+        replication_pad1d.default replication_pad2d.default replication_pad3d.default
+    """,
+    partial(_count_copy_on_cpu, _count_copy_of_images, "dy"): """
+        avg_pool2d_backward.default avg_pool3d_backward.default _adaptive_avg_pool2d_backward.default
+        _adaptive_avg_pool3d_backward.default adaptive_max_pool2d_backward.default adaptive_max_pool3d_backward.default
+        max_pool2d_with_indices_backward.default max_pool3d_with_indices_backward.default
+        reflection_pad1d_backward.default reflection_pad2d_backward.default reflection_pad3d_backward.default
+        replication_pad1d_backward.default replication_pad2d_backward.default replication_pad3d_backward.default
+        grid_sampler_2d_backward.default upsample_nearest1d_backward.default upsample_nearest2d_backward.default
+        upsample_nearest3d_backward.default upsample_linear1d_backward.default upsample_bilinear2d_backward.default
+        upsample_trilinear3d_backward.default upsample_bicubic2d_backward.default
+    """,
     _count_in_linear: "linear.default",
     _count_in_convolution: """
         conv1d.default conv2d.default conv3d.default conv1d.padding conv2d.padding conv3d.padding convolution.default
@@ -544,7 +602,7 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_copy_of_attention_gradient: "_scaled_dot_product_flash_attention_for_cpu_backward.default",
     _count_in_softmax: "softmax.int log_softmax.int",
     _count_in_safe_softmax: "_safe_softmax.default",
-    _count_copy_without_gaps: "_softmax.default _log_softmax.default",
+    _count_copy_of_input: "_softmax.default _log_softmax.default",
     _count_in_softmax_gradient: "_softmax_backward_data.default",
     _count_in_loss: "huber_loss.default mse_loss.default smooth_l1_loss.default",
     _count_in_loss_of_logits: "binary_cross_entropy_with_logits.default",
@@ -567,6 +625,8 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_in_sort: "sort.default sort.stable",
     _count_in_argsort: "argsort.default argsort.stable",
     _count_in_taking: "take_along_dim.default",
+    _count_in_adaptive_average: "adaptive_avg_pool1d.default adaptive_avg_pool2d.default",
+    _count_in_padding: "pad.default",
     _count_in_pooling: "max_pool2d.default max_pool3d.default",
     _count_in_roll: "roll.default",
     _count_in_complex_parts: "abs.default angle.default",

@@ -115,6 +115,146 @@ def test_a_convolution_copies_images_that_lie_apart(take: Any, shape: tuple[int,
     assert measured == BACKEND.measure_memory(layer, ModelInputs(dense)) - dense.nbytes + copy
 
 
+ATEN = torch.ops.aten
+SEQUENCES, IMAGES, VOLUMES = (4, 6, 8), (4, 6, 8, 8), (4, 2, 8, 8, 8)
+#: Of images and volumes twice as high and wide, pooled to these shapes.
+POOLED = {
+    2: (torch.ones(4, 6, 16, 16), torch.zeros(IMAGES).long()),
+    3: (torch.ones(4, 2, 16, 16, 16), torch.zeros(VOLUMES).long()),
+}
+
+
+def pad(kind: str, rank: int) -> Any:
+    """Return an operator that pads at all ends by one number."""
+    return lambda x: getattr(ATEN, f"{kind}_pad{rank}d")(x, [1] * 2 * rank)
+
+
+def unpad(kind: str, rank: int) -> Any:
+    """Return the gradient of such an operator."""
+    function = getattr(ATEN, f"{kind}_pad{rank}d_backward")
+    return lambda dy: function(dy, dy.new_ones(*dy.shape[:2], *(size - 2 for size in dy.shape[2:])), [1] * 2 * rank)
+
+
+def reduce(kind: str, *align: bool) -> Any:
+    """Return the gradient of an operator that makes images twice as high and wide."""
+    function = getattr(ATEN, f"upsample_{kind}_backward")
+    return lambda dy: function(dy, dy.shape[2:], [*dy.shape[:2], *(size // 2 for size in dy.shape[2:])], *align)
+
+
+#: Functions that copy a tensor whose numbers lie apart, by the shape of that, and what else they take.
+COPYING: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[torch.Tensor, ...]]] = {
+    "mv": (torch.mv, (16, 24), (torch.ones(24),)),
+    "matmul by a vector": (torch.matmul, (16, 24), (torch.ones(24),)),
+    "addmv": (lambda x, y: torch.addmv(y[:1], x, y), (16, 24), (torch.ones(24),)),
+    "linear's weight": (lambda weight, x: F.linear(x, weight), (16, 24), (torch.ones(4, 6, 24),)),
+    "max_pool1d": (lambda x: F.max_pool1d(x, 2), SEQUENCES, ()),
+    "avg_pool1d": (lambda x: F.avg_pool1d(x, 2), SEQUENCES, ()),
+    "adaptive_avg_pool1d": (lambda x: F.adaptive_avg_pool1d(x, 2), SEQUENCES, ()),
+    "adaptive_max_pool1d": (lambda x: F.adaptive_max_pool1d(x, 2), SEQUENCES, ()),
+    "fold": (lambda x: F.fold(x, (2, 4), 1), SEQUENCES, ()),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2), IMAGES, ()),
+    "max_pool3d": (lambda x: F.max_pool3d(x, 2), VOLUMES, ()),
+    "max_pool2d, places": (lambda x: F.max_pool2d(x, 2, return_indices=True), IMAGES, ()),
+    "max_pool3d, places": (lambda x: F.max_pool3d(x, 2, return_indices=True), VOLUMES, ()),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), IMAGES, ()),
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, 2), VOLUMES, ()),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, 2), IMAGES, ()),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, 2), IMAGES, ()),
+    "the operator of adaptive_avg_pool2d": (lambda x: ATEN._adaptive_avg_pool2d(x, [2, 2]), IMAGES, ()),
+    "the gradient of softmax": (
+        lambda dy, y: ATEN._softmax_backward_data(dy, y, -1, y.dtype),
+        IMAGES,
+        (torch.ones(IMAGES),),
+    ),
+    "the gradient of log_softmax": (
+        lambda dy, y: ATEN._log_softmax_backward_data(dy, y, 1, y.dtype),
+        IMAGES,
+        (torch.ones(IMAGES),),
+    ),
+    "the gradient of layer_norm": (
+        lambda dy, x, mean: ATEN.native_layer_norm_backward(dy, x, [8], mean, mean, None, None, [True, False, False]),
+        IMAGES,
+        (torch.ones(IMAGES), torch.ones(4, 6, 8, 1)),
+    ),
+    "the gradient of embedding": (
+        lambda dy, index: ATEN.embedding_dense_backward(dy, index, 10, -1, False),
+        SEQUENCES,
+        (torch.zeros(4, 6).long(),),
+    ),
+    "the gradient of grid_sample": (
+        lambda dy, x, grid: ATEN.grid_sampler_2d_backward(dy, x, grid, 0, 0, False, [True, True]),
+        IMAGES,
+        (torch.ones(IMAGES), torch.zeros(4, 8, 8, 2)),
+    ),
+    "the gradient of avg_pool2d": (
+        lambda dy, x, _: ATEN.avg_pool2d_backward(dy, x, [2], [2], [0], False, True, None),
+        IMAGES,
+        POOLED[2],
+    ),
+    "the gradient of avg_pool3d": (
+        lambda dy, x, _: ATEN.avg_pool3d_backward(dy, x, [2], [2], [0], False, True, None),
+        VOLUMES,
+        POOLED[3],
+    ),
+    "the gradient of max_pool2d": (
+        lambda dy, x, places: ATEN.max_pool2d_with_indices_backward(dy, x, [2], [2], [0], [1], False, places),
+        IMAGES,
+        POOLED[2],
+    ),
+    "the gradient of max_pool3d": (
+        lambda dy, x, places: ATEN.max_pool3d_with_indices_backward(dy, x, [2], [2], [0], [1], False, places),
+        VOLUMES,
+        POOLED[3],
+    ),
+    "adaptive avg 2d": (lambda dy, x, _: ATEN._adaptive_avg_pool2d_backward(dy, x), IMAGES, POOLED[2]),
+    "adaptive avg 3d": (lambda dy, x, _: ATEN._adaptive_avg_pool3d_backward(dy, x), VOLUMES, POOLED[3]),
+    "adaptive max 2d": (ATEN.adaptive_max_pool2d_backward, IMAGES, POOLED[2]),
+    "adaptive max 3d": (ATEN.adaptive_max_pool3d_backward, VOLUMES, POOLED[3]),
+    "reduce nearest 1d": (reduce("nearest1d"), SEQUENCES, ()),
+    "reduce linear 1d": (reduce("linear1d", False), SEQUENCES, ()),
+    "reduce nearest 2d": (reduce("nearest2d"), IMAGES, ()),
+    "reduce bilinear 2d": (reduce("bilinear2d", False), IMAGES, ()),
+    "reduce bicubic 2d": (reduce("bicubic2d", False), IMAGES, ()),
+    "reduce nearest 3d": (reduce("nearest3d"), VOLUMES, ()),
+    "reduce trilinear 3d": (reduce("trilinear3d", False), VOLUMES, ()),
+}
+for rank, shape in ((1, SEQUENCES), (2, IMAGES), (3, VOLUMES)):
+    for kind, mode in (("reflection", "reflect"), ("replication", "replicate")):
+        COPYING[f"pad {mode} {rank}d"] = (partial(F.pad, pad=[1] * 2 * rank, mode=mode), shape, ())
+        COPYING[f"the operator of pad {mode} {rank}d"] = (pad(kind, rank), shape, ())
+        COPYING[f"the gradient of pad {mode} {rank}d"] = (unpad(kind, rank), shape, ())
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+@pytest.mark.parametrize("name", COPYING)
+def test_the_copy_of_numbers_that_lie_apart_counts(name: str, is_repeated: bool) -> None:
+    """By hand and by the allocator: every second number of a row, or one number of 4 bytes, and a copy without gaps."""
+    function, shape, others = COPYING[name]
+    model, dense = Call(lambda self, *args: function(*args)), torch.ones(shape)
+    apart = torch.ones(()).expand(shape) if is_repeated else dense.repeat_interleave(2, -1)[..., ::2]
+    inputs = ModelInputs(apart, *others)
+    side_by_side = BACKEND.trace(model, ModelInputs(dense, *others)).memory.peak_bytes() - dense.nbytes
+    expected = side_by_side + (4 if is_repeated else dense.nbytes) + dense.nbytes
+    assert BACKEND.trace(model, inputs).memory.peak_bytes() == expected
+    assert BACKEND.measure_memory(model, inputs) == expected
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.adaptive_avg_pool2d(x[..., ::2], 1),
+        lambda x: F.pad(x[..., ::2], (1, 1)),
+        lambda x: F.avg_pool2d(x, 2),
+    ],
+)
+def test_numbers_that_a_kernel_reads_as_they_are_have_no_copy(function: Any) -> None:
+    """A mean of all, padding with zeros, and images with the channels last: the input and the output alone."""
+    x = torch.ones(IMAGES).contiguous(memory_format=torch.channels_last)
+    model = Call(lambda self, x: function(x))
+    assert BACKEND.trace(model, ModelInputs(x)).memory.peak_bytes() == x.nbytes + function(x).nbytes
+    assert BACKEND.measure_memory(model, ModelInputs(x)) == pytest.approx(x.nbytes + function(x).nbytes, abs=16)
+
+
 def attend(self: Any, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(x, x, x, mask)
 

@@ -302,6 +302,12 @@ MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     ),
     "the maximum of all": (Call(lambda self, x: self.linear(x).max(), linear=nn.Linear(8, 64)), (256, 8)),
     "the minimum of all": (Call(lambda self, x: self.linear(x).min(), linear=nn.Linear(8, 64)), (256, 8)),
+    "a sum of softmax": (Call(lambda self, x: self.linear(x).softmax(-1).sum(), linear=nn.Linear(8, 64)), (256, 8)),
+    "a sum of rows": (nn.Sequential(nn.Linear(8, 64), nn.LayerNorm(64), Call(lambda self, x: x.sum(0))), (256, 8)),
+    "a sum of images": (
+        Call(lambda self, x: functional.pad(self.layer(x), (1, 1), mode="reflect").sum(), layer=nn.BatchNorm1d(64)),
+        (16, 64, 32),
+    ),
     "a sum of attention": (
         Call(lambda self, x: attend(self.linear(x)).sum(), linear=nn.Linear(64, 64)),
         (64, 2, 32, 64),
