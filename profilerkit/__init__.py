@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from profilerkit_predict.joining import JoinedProfile
     from profilerkit_predict.joining import join as join
     from profilerkit_predict.language_models import kv_bytes, kv_bytes_per_token, llm
-    from profilerkit_predict.meshes.execution_traces import write_execution_traces
     from profilerkit_predict.meshes.fitting import find_mesh
-    from profilerkit_predict.meshes.step_timeline import write_step_timeline
     from profilerkit_predict.prediction.predicting import predict
     from profilerkit_predict.prediction.result import Prediction
 
@@ -176,8 +174,6 @@ __all__ = [
     "metric",
     "predict",
     "profile",
-    "write_execution_traces",
-    "write_step_timeline",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
@@ -213,9 +209,7 @@ _MODULES = module_of_each(
         ".hooks.infos": """
             BackendInfo CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo
         """,
-        "profilerkit_predict.meshes.execution_traces": "write_execution_traces",
         "profilerkit_predict.meshes.fitting": "find_mesh",
-        "profilerkit_predict.meshes.step_timeline": "write_step_timeline",
         "profilerkit_predict.prediction.predicting": "predict",
         "profilerkit_predict.prediction.result": "Prediction",
         ".profiler": "Profiler",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profilerkit import Metric, StatusKey
+from profilerkit import Metric
 from profilerkit.count_text import format_count
 from profilerkit.trace.completeness import TracePart
 from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds, write_shares
@@ -125,15 +125,8 @@ class Collectives(Metric):
         return format_count(sum(row["calls"] for row in self.value), "call")
 
 
-class RankStep(StatusKey):
-    """The `RankTrace` of a training step of one rank, for functions that write files of the step."""
-
-    NAME: str = "rank_step"
-    DERIVED_FROM: TracePart | None = TracePart.LAYERS
-
-
 #: The keys of a rank.
-KEYS: tuple[type[StatusKey], ...] = (
+KEYS: tuple[type[Metric], ...] = (
     RankParameterBytes,
     RankGradientBytes,
     RankOptimizerBytes,
@@ -142,7 +135,6 @@ KEYS: tuple[type[StatusKey], ...] = (
     RankPeakLayers,
     CollectiveBytes,
     Collectives,
-    RankStep,
 )
 
 
