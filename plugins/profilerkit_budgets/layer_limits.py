@@ -33,10 +33,10 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     column = LAYER_COLUMNS.get(limit.key)
     if column is None:
         raise BudgetError(f"{limit}: layers have limits of {', '.join(LAYER_COLUMNS)}, not of {limit.key}")
-    rows = [row for row in _require_layers(report, column, limit) if row["path"]]
-    matching = [row for row in rows if fnmatchcase(row["path"], limit.pattern or "")]
+    layers = _require_layers(report, column, limit)
+    matching = match_layers(layers, limit.pattern or "")
     if not matching:
-        nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
+        nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in layers if row["path"]])[:5])
         raise UnmatchedPatternError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     uncounted = _list_uncounted(report, column)
     before = {}
@@ -45,6 +45,11 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
         before = _read_ends_before(report, baseline, column)
     for row in matching:
         yield _check_layer(row, limit, column, uncounted, before)
+
+
+def match_layers(layers: LayerTable, pattern: str) -> list[Mapping[str, Any]]:
+    """Return the layers whose path a pattern matches; the model itself, whose path is empty, is none of them."""
+    return [row for row in layers if row["path"] and fnmatchcase(row["path"], pattern)]
 
 
 def _require_layers(report: Report, column: str, limit: Limit) -> LayerTable:

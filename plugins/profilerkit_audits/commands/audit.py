@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from profilerkit.cli import INTERRUPTED, NOT_KEPT, emit, say
-from profilerkit.cli.options import TypedOption, choose_form
+from profilerkit.cli.options import choose_form
 from profilerkit.process.clean_output import wants_color
 
-from .stores import draw_grid, emit_json, report_errors
+from .stores import FORMS, draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
     from ..run_diffs import RunDiff
     from ..running import Audit
     from ..summary import AuditResult
-
-#: The forms of the rows of a run, of --diff, and of --check; the latter are the names of `run_budgets.FORMS`.
-_FORMS = {
-    "": ("console", "json"),
-    "--diff": ("console", "json", "markdown"),
-    "--check": ("console", "markdown", "junit"),
-}
-#: The options of a run, which --diff and --check refuse.
-_OF_RUNNING = ("dry_run", "rerun", "engine", "address")
 
 
 @click.command("audit")
@@ -44,32 +34,15 @@ _OF_RUNNING = ("dry_run", "rerun", "engine", "address")
     "--rerun", type=click.Choice(["failed", "all"]), help="Also run what is in the store: failed models, or all."
 )
 @click.option(
-    "--engine", default="local", show_default=True, metavar="NAME", help="What runs the models: local or ray."
-)
-@click.option(
-    "--address",
-    metavar="ADDRESS",
-    cls=TypedOption,
-    help="The cluster of the engine ray; by default one on this machine.",
+    "--engine", default="local", show_default=True, metavar="NAME", help="What runs the models: local, or a plugin's."
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
-@choose_form(
-    *dict.fromkeys(form for forms in _FORMS.values() for form in forms),
-    help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
-)
+@choose_form(*FORMS, help="Format of the printed rows: console or json; of --diff also markdown.")
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
-@click.option("--check", metavar="RUN", help="Run nothing; check a run of the store against a budget.")
-@click.option(
-    "--budget",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="The budget of --check, a TOML file; by default the budgets of the run's plan.",
-)
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 also if a row is not complete; with --diff if a value got worse or was lost; with --check if a "
-    "limit is not certainly kept.",
+    help="Exit with 1 also if a row is not complete; with --diff if a value got worse or was lost.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print neither rows nor progress, only errors.")
 def command(
@@ -77,8 +50,6 @@ def command(
     store: str | None,
     dry_run: bool,
     diff: tuple[str, str] | None,
-    check: str | None,
-    budget: str | None,
     form: str,
     strict: bool,
     quiet: bool,
@@ -89,46 +60,28 @@ def command(
     PLAN is a TOML file: models, settings, metrics and limits. What is in the store already is not run again. A model
     that crashes or hangs is a row with its reason; budgets of the plan that are exceeded make the exit code 1.
 
-    --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
+    --diff takes runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
-    if diff and check is not None:
-        raise click.UsageError("give --diff, or --check with its --budget")
-    _require_fitting("--diff" if diff else "" if check is None else "--check", form)
-    output = _Output(form, strict, quiet)
     if diff:
-        _show_diff(_choose_store(plan, store), diff, output)
-    elif check is not None:
-        _show_check(_choose_store(plan, store), check, budget, output)
+        _refuse_options_of_running()
+        _show_diff(_choose_store(plan, store), diff, form, strict, quiet)
+    elif form == "markdown":
+        raise click.BadParameter("'markdown': of rows there are console, json", param_hint="--format")
     elif plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
     else:
-        _run_plan(plan, {"store": store, **running}, output, dry_run=dry_run)
+        _run_plan(Path(plan), {"store": store, **running}, dry_run, form, strict, quiet)
 
 
-class _Output(NamedTuple):
-    """What a command prints, and what makes its exit code 1: the options ``--format``, ``--strict`` and ``--quiet``."""
-
-    form: str
-    strict: bool
-    quiet: bool
+# Two runs that are over -----------------------------------------------------------------------------------------------
 
 
-def _require_fitting(verb: str, form: str) -> None:
-    """Raise `click.UsageError` for options and a form that --diff, --check, or a run without both does not have."""
-    for name in _OF_RUNNING if verb else ():
-        if _is_typed(name):
-            raise click.UsageError(f"{verb} runs nothing; leave out --{name.replace('_', '-')}")
-    if verb != "--check" and _is_typed("budget"):
-        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-    if form not in _FORMS[verb]:
-        where = f"with {verb}" if verb else "of rows"
-        raise click.BadParameter(f"{form!r}: {where} there are {', '.join(_FORMS[verb])}", param_hint="--format")
-
-
-def _is_typed(name: str) -> bool:
-    """Return whether an option stands in the call; one of pyproject.toml is for the calls that have it."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+def _refuse_options_of_running() -> None:
+    """Raise `click.UsageError` for an option of a run that stands in the call; pyproject.toml may set some for all."""
+    for name in ("dry_run", "rerun", "engine"):
+        source = click.get_current_context().get_parameter_source(name)
+        if source not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP):
+            raise click.UsageError(f"--diff runs nothing; leave out --{name.replace('_', '-')}")
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
@@ -140,23 +93,52 @@ def _choose_store(plan: str | None, store: str | None) -> str:
     return str(Path(plan).with_suffix(".db"))
 
 
+def _show_diff(store: str, runs: tuple[str, str], form: str, strict: bool, quiet: bool) -> None:
+    """Print the changes between two runs; with ``strict`` exit with code 1 if a value became worse."""
+    with report_errors("--diff"):
+        from ..run_diffs import diff_runs
+
+        result = diff_runs(store, *runs)
+    if not quiet:
+        _print_diff(result, form)
+    if strict and any(change.verdict in ("worse", "lost") for change in result.changes):
+        sys.exit(NOT_KEPT)
+
+
+def _print_diff(result: RunDiff, form: str) -> None:
+    """Print the changes as a table, with their causes and a summary, or as JSON."""
+    from ..changes import draw_changes, write_causes
+
+    if form == "json":
+        emit_json(result.to_dict())
+        return
+    title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
+    grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
+    causes = write_causes((str(change.case), change.causes) for change in result.changes)
+    emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
+
+
 # A run ----------------------------------------------------------------------------------------------------------------
 
 
-def _run_plan(path: str, options: Mapping[str, Any], output: _Output, *, dry_run: bool) -> None:
+def _run_plan(path: Path, options: dict[str, Any], dry_run: bool, form: str, strict: bool, quiet: bool) -> None:
     """Run a plan with these options of `Audit`, and print its rows; with ``dry_run`` print alone what would run."""
     from ..plan import Plan
     from ..running import Audit
 
     with report_errors("PLAN"):
-        audit = Audit(Plan.load(Path(path)), **options)
+        audit = Audit(Plan.load(path), **options)
         if dry_run:
-            _print_dry_run(audit, output.form)
+            _print_dry_run(audit, form)
             return
-        finished = _run(audit, output.quiet)
-    if not output.quiet:
-        _print_result(finished, output.form)
-    _end(audit, finished, output.strict)
+        finished = _run(audit, quiet)
+    if not quiet:
+        _print_result(finished, form)
+    failed = _list_broken_limits(audit, finished)
+    for line in failed:
+        say(f"Budget not kept: {line}")
+    if failed or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
+        sys.exit(NOT_KEPT)
 
 
 def _print_dry_run(audit: Audit, form: str) -> None:
@@ -198,61 +180,8 @@ def _print_result(finished: AuditResult, form: str) -> None:
         emit(f"[\n{rows}\n]")
 
 
-def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
-    """Exit with code 1 if a budget of the plan is exceeded, or with ``strict`` a row is not complete."""
-    from profilerkit.errors import BudgetError
-
+def _list_broken_limits(audit: Audit, finished: AuditResult) -> list[str]:
+    """Return a line for each limit of the plan's budgets that is not kept, or that no model has layers for."""
     from ..run_budgets import check_run
 
-    over = []
-    if audit.plan.budgets:
-        try:
-            over = list(check_run(finished.store, finished.run).list_failed())
-        except BudgetError as error:  # no model has the layers of a limit
-            over = [str(error)]
-    for line in over:
-        say(f"Over budget: {line}")
-    if over or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
-        sys.exit(NOT_KEPT)
-
-
-# Runs that are over ---------------------------------------------------------------------------------------------------
-
-
-def _show_diff(store: str, runs: tuple[str, str], output: _Output) -> None:
-    """Print the changes between two runs; with ``strict`` exit with code 1 if a value became worse."""
-    with report_errors("--diff"):
-        from ..run_diffs import diff_runs
-
-        result = diff_runs(store, *runs)
-    if not output.quiet:
-        _print_diff(result, output.form)
-    if output.strict and any(change.verdict in ("worse", "lost") for change in result.changes):
-        sys.exit(NOT_KEPT)
-
-
-def _print_diff(result: RunDiff, form: str) -> None:
-    """Print the changes as a table, with their causes and a summary, or as JSON."""
-    from ..changes import draw_changes, write_causes
-
-    if form == "json":
-        emit_json(result.to_dict())
-        return
-    title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
-    grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
-    causes = write_causes((str(change.case), change.causes) for change in result.changes)
-    emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
-
-
-def _show_check(store: str, run: str, budget: str | None, output: _Output) -> None:
-    """Print which limits a run keeps; exit with code 1 if a limit is broken."""
-    with report_errors("--check"):
-        from profilerkit_budgets import Budget
-
-        from ..run_budgets import FORMS, check_run
-
-        result = check_run(store, run, None if budget is None else Budget.load(budget))
-    if not output.quiet:
-        emit(FORMS[output.form](result).rstrip("\n"))
-    if result.is_broken(output.strict):
-        sys.exit(NOT_KEPT)
+    return list(check_run(finished.store, finished.run).list_failed()) if audit.plan.budgets else []

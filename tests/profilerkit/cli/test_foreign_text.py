@@ -116,7 +116,7 @@ def test_an_audit_shows_and_exports_no_commands(tmp_path: Path, capsys: pytest.C
         '[budgets]\nmacs = "<= 1"\n'
     )
     text = shown(capsys, "audit", str(tmp_path / "zoo.toml"))
-    assert "gone" in text and "Over budget: " in text
+    assert "gone" in text and "Budget not kept: " in text
     assert OBEYED.findall(text) == []
     with Store.open(tmp_path / "zoo.db", create=False) as store:
         rows = {row.spec: row for row in store.rows()}
