@@ -257,7 +257,7 @@ class Profiler:
 
     def _renew_model(self) -> None:
         """Read the model again if its file has changed, except within a request that is under way."""
-        if self._calls.names or self.model is not self._opened.model:
+        if self._calls.are_under_way or self.model is not self._opened.model:
             return  # the last is a model that the user has assigned
         renewed = self._opened.renew()
         if renewed is not self._opened:

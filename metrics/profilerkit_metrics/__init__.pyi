@@ -37,6 +37,8 @@ from .pruning import effective_macs as effective_macs
 from .static import ComputeComplexity as ComputeComplexity
 from .static import ComputeFlops as ComputeFlops
 from .static import ComputeLayerwiseSummary as ComputeLayerwiseSummary
+from .static import ComputeMemoryFootprint as ComputeMemoryFootprint
+from .static import ComputeModelSize as ComputeModelSize
 from .static import ComputeParams as ComputeParams
 from .static import ComputeSize as ComputeSize
 from .static import Flops as Flops
@@ -89,7 +91,9 @@ __all__ = [
     "ComputeLayerwiseSummary",
     "ComputeMbu",
     "ComputeMeasuredMemory",
+    "ComputeMemoryFootprint",
     "ComputeMfu",
+    "ComputeModelSize",
     "ComputeNumbersByDtype",
     "ComputeOperatorTable",
     "ComputeOutputDifference",

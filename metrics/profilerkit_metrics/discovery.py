@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -41,7 +42,7 @@ class _Default(NamedTuple):
 
     source: _Source
     function: ProfilerFunction
-    keys: frozenset[str]
+    keys: tuple[str, ...]
 
 
 def find_public_names() -> dict[str, str]:
@@ -63,9 +64,10 @@ def status_keys() -> list[type[StatusKey]]:
 
 
 def default_functions() -> list[ProfilerFunction]:
-    """Return the default functions of profilers: every function that is made without arguments.
+    """Return the default functions of profilers: of every function that is made without arguments.
 
-    A function is left out if another one computes all its keys, and more. The order is by these questions:
+    Where smaller functions compute the keys of a larger one, they are the defaults, in the order of its keys: a metric
+    that is requested alone computes few others. Otherwise the order is by these questions:
 
     1. Is it computed always, or on demand?
     2. Which facts of the model does it need? Functions that need none come last.
@@ -73,15 +75,22 @@ def default_functions() -> list[ProfilerFunction]:
        ones, whatever the name of its file is.
     """
     candidates = _list_candidates(_find_folders())
-    defaults = [candidate for candidate in candidates if not any(candidate.keys < other.keys for other in candidates)]
     registry = Registry()
-    registry.bind_on_demand(*INTRINSIC, *(default.function for default in defaults))
+    registry.bind_on_demand(*INTRINSIC, *(candidate.function for candidate in candidates))
 
-    def rank(default: _Default) -> tuple[int, ...]:
-        need = max(map(registry.find_need, default.keys))
-        return default.function.ON_DEMAND, need or len(Need), -len(default.keys)
+    def rank(candidate: _Default) -> tuple[int, ...]:
+        need = max(map(registry.find_need, candidate.keys))
+        return candidate.function.ON_DEMAND, need or len(Need), -len(candidate.keys)
 
-    return [_make_function(default.source) for default in sorted(defaults, key=rank)]
+    chosen = [part for candidate in sorted(candidates, key=rank) for part in _divide(candidate, candidates)]
+    return [_make_function(default.source) for default in dict.fromkeys(chosen)]
+
+
+def _divide(whole: _Default, candidates: Iterable[_Default]) -> Iterator[_Default]:
+    """Yield for each key of a function the smallest function that computes it, and no other key than the whole does."""
+    parts = [candidate for candidate in candidates if set(candidate.keys) <= set(whole.keys)]
+    for key in whole.keys:
+        yield min((part for part in parts if key in part.keys), key=lambda part: len(part.keys))
 
 
 def _find_folders() -> tuple[str, ...]:
@@ -104,7 +113,7 @@ def _list_candidates(folders: tuple[str, ...]) -> list[_Default]:
         for source in filter(_is_made_without_arguments, members.values()):
             function = _make_function(source)
             read_usable(function)
-            candidates.append(_Default(source, function, frozenset(key.NAME for key in function.list_keys())))
+            candidates.append(_Default(source, function, tuple(key.NAME for key in function.list_keys())))
     return candidates
 
 

@@ -19,6 +19,8 @@ __all__ = [
     "ComputeComplexity",
     "ComputeFlops",
     "ComputeLayerwiseSummary",
+    "ComputeMemoryFootprint",
+    "ComputeModelSize",
     "ComputeParams",
     "ComputeSize",
     "Flops",
@@ -216,6 +218,16 @@ class ComputeParams(ProfilerFunction):
         return {TotalParams.NAME: trace.total_params, TrainableParams.NAME: unknown if trainable is None else trainable}
 
 
+class ComputeModelSize(ProfilerFunction):
+    """Computes the bytes of the weights."""
+
+    KEYS: ClassVar[Keys] = (ModelSize,)
+
+    def __call__(self, trace: ModelTrace) -> int:
+        """Return the bytes."""
+        return trace.size_bytes
+
+
 class ComputeFlops(ProfilerFunction):
     """Counts multiply-accumulates and floating-point operations of one forward pass."""
 
@@ -226,17 +238,20 @@ class ComputeFlops(ProfilerFunction):
         return {Macs.NAME: trace.macs, Flops.NAME: trace.flops}
 
 
-class ComputeSize(ProfilerFunction):
-    """Computes the memory of the model: its size, and the peak while it runs."""
+class ComputeMemoryFootprint(ProfilerFunction):
+    """Computes the peak of the memory while the model runs."""
 
-    KEYS: ClassVar[Keys] = (ModelSize, MemoryFootprint)
+    KEYS: ClassVar[Keys] = (MemoryFootprint,)
     CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
-    def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
-        """Return both in bytes; for ``include_weights`` see `ComputeComplexity`."""
-        peak = trace.memory.peak_bytes(include_weights)
-        footprint = qualify(peak, notes=[trace.memory.note])
-        return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: footprint}
+    def __call__(self, trace: ModelTrace, include_weights: bool = True) -> Any:
+        """Return the bytes.
+
+        Args:
+            trace: The model's trace.
+            include_weights: If False, the memory does not include the weights.
+        """
+        return qualify(trace.memory.peak_bytes(include_weights), notes=[trace.memory.note])
 
 
 class ComputeLayerwiseSummary(ProfilerFunction):
@@ -249,8 +264,23 @@ class ComputeLayerwiseSummary(ProfilerFunction):
         return {LayerwiseSummary.NAME: trace.table, LayerwiseData.NAME: trace.table}
 
 
+class ComputeSize(ProfilerFunction):
+    """Computes the memory of the model: its size, and the peak while it runs."""
+
+    KEYS: ClassVar[Keys] = (ModelSize, MemoryFootprint)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
+
+    def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
+        """Return both in bytes; for ``include_weights`` see `ComputeMemoryFootprint`."""
+        footprint = ComputeMemoryFootprint()(trace, include_weights)
+        return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: footprint}
+
+
 class ComputeComplexity(ProfilerFunction):
-    """Computes all static metrics at once: parameters, size, MACs, FLOPs, memory footprint, layers."""
+    """Computes all static metrics at once, for a profiler that one function is registered with.
+
+    By default a profiler has the functions above in its place, so that one metric does not compute the others.
+    """
 
     KEYS: ClassVar[Keys] = (
         TotalParams,
@@ -265,11 +295,6 @@ class ComputeComplexity(ProfilerFunction):
     CHECKS: ClassVar[Mapping[str, Check]] = {"include_weights": FLAG}
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
-        """Return every static metric by name.
-
-        Args:
-            trace: The model's trace.
-            include_weights: If False, the memory does not include the weights.
-        """
+        """Return every static metric by name; for ``include_weights`` see `ComputeMemoryFootprint`."""
         counts = {**ComputeParams()(trace), **ComputeFlops()(trace), **ComputeLayerwiseSummary()(trace)}
         return {**counts, **ComputeSize()(trace, include_weights)}

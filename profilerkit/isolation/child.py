@@ -154,12 +154,14 @@ def _profile(channel: Channel, job: Job) -> None:
 def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str]]:
     """Return the names of keys in the order in which they are computed, the keys of one function together.
 
-    Functions that run the model come last, because a run can end the process: then all other values are known. Among
-    them, measurements that several models make in turn come first.
+    What follows from the trace is one group: it is computed at once when the model is traced. Functions that run the
+    model come last, because a run can end the process: then all other values are known. Among them, measurements that
+    several models make in turn come first.
     """
     groups: dict[int, list[Binding]] = {}
     for binding in (registry[name] for name in names):
-        groups.setdefault(id(binding.function), []).append(binding)
+        follows_from_trace = registry.find_need(binding.key.NAME) <= Need.TRACE
+        groups.setdefault(0 if follows_from_trace else id(binding.function), []).append(binding)
 
     def rank(group: Sequence[Binding]) -> tuple[Need, bool]:
         first = group[0]

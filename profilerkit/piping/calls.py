@@ -81,9 +81,15 @@ class Calls(threading.local):
         self._calls: list[Call] = []
 
     @property
-    def names(self) -> list[str]:
-        """The status keys that the functions were called for."""
-        return [call.binding.key.NAME for call in self._calls]
+    def are_under_way(self) -> bool:
+        """Whether a function is at work."""
+        return bool(self._calls)
+
+    def find_circle(self) -> str:
+        """Return the status keys of the calls, from an earlier call of the last key on; empty for none."""
+        names = [call.binding.key.NAME for call in self._calls]
+        first = names.index(names[-1])
+        return " -> ".join(names[first:]) if first < len(names) - 1 else ""
 
     @contextmanager
     def inside(self, call: Call) -> Iterator[None]:

@@ -34,7 +34,7 @@ from ..trace.completeness import TracePart
 from .cache import Cache
 from .calls import Call, Calls
 from .compared_runs import ComparedRuns
-from .function import describe
+from .function import ProfilerFunction, describe
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding
 from .requests import first_of_several
@@ -77,7 +77,7 @@ class Computation:
         if id(function) in self._failed:
             raise self._failed[id(function)]
         try:
-            call = self.resolve(binding)
+            call = self.begin(binding)
             remembered = self.cache.find(call)
             return self.store(call, self._run(call)) if remembered is None else remembered.status
         except Exception as error:
@@ -91,7 +91,6 @@ class Computation:
         not complete raises `IncompleteStatusError`.
         """
         for binding in bindings:
-            name = binding.key.NAME
             try:
                 status = self.calls.note_request(self._find_status(binding))
                 if strict:
@@ -100,7 +99,7 @@ class Computation:
                 if strict or isinstance(error, PlacementError):
                     raise
                 self.fail(binding, error)
-            yield name
+            yield binding.key.NAME
 
     def _require_complete(self, status: StatusKey, model_name: str) -> None:
         outcome = status.outcome
@@ -112,41 +111,38 @@ class Computation:
             reasons = "; ".join(outcome.missing)
             raise IncompleteStatusError(f"{status.NAME} of {model_name} is {outcome.completeness.value}: {reasons}")
 
-    def resolve(self, binding: Binding) -> Call:
-        """Return the call of a binding's function, with every argument found."""
-        path, name = self.calls.names, binding.key.NAME
-        if name in path:
-            circle = " -> ".join([*path[path.index(name) :], name])
-            raise DependencyCycleError(
-                f"these status keys need each other in a circle: {circle}; break it at one of them"
-            )
+    def begin(self, binding: Binding) -> Call:
+        """Return the call of a binding's function, with every argument found: from the first source that has it."""
         call = Call(binding)
         with self.calls.inside(call):
+            circle = self.calls.find_circle()
+            if circle:
+                raise DependencyCycleError(
+                    f"these status keys need each other in a circle: {circle}; break it at one of them"
+                )
             binding.function.check(self.arguments)
-            for parameter in binding.contract.parameters.values():
-                self._add_argument(call, parameter)
+            for name, parameter in binding.contract.parameters.items():
+                if name in self.arguments:
+                    call.arguments[name] = self.arguments[name]
+                elif name in self.provided:
+                    call.arguments[name] = self.provided[name]
+                elif (source := self.registry.find_source(parameter)) is not None:
+                    status = call.statuses[name] = self._find_status(source)
+                    call.arguments[name] = status.value
+                elif parameter.default is not Parameter.empty:
+                    call.arguments[name] = parameter.default
+                else:
+                    raise self._make_missing_error(name, binding.function)
         return call
 
-    def _add_argument(self, call: Call, parameter: Parameter) -> None:
-        """Add the argument for a parameter to a call, from the first of its sources that there is."""
-        name = parameter.name
-        if name in self.arguments:
-            call.arguments[name] = self.arguments[name]
-        elif name in self.provided:
-            call.arguments[name] = self.provided[name]
-        elif (source := self.registry.find_source(parameter)) is not None:
-            status = call.statuses[name] = self._find_status(source)
-            call.arguments[name] = status.value
-        elif parameter.default is not Parameter.empty:
-            call.arguments[name] = parameter.default
-        else:
-            function = call.binding.function
-            likely = self.registry.find_like(name, function)
-            raise MissingArgumentError(
-                f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
-                f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
-                f"{f'; did you mean {likely!r}?' if likely else ''}"
-            )
+    def _make_missing_error(self, name: str, function: ProfilerFunction) -> MissingArgumentError:
+        """Return the error of a parameter that no source has an argument for."""
+        likely = self.registry.find_like(name, function)
+        return MissingArgumentError(
+            f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
+            f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
+            f"{f'; did you mean {likely!r}?' if likely else ''}"
+        )
 
     def _run(self, call: Call) -> Any:
         """Return what the function of a call returns, or why it is not called."""
@@ -157,18 +153,17 @@ class Computation:
         if obstacle is not None:
             return obstacle
         named = nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function))
+        is_guarded = binding.contract.handles_model
+        guard = self.provided["backend"].preserve(self.provided["model"]) if is_guarded else nullcontext()
         try:
-            with self.calls.inside(call), named:
-                if not binding.contract.handles_model:
-                    return function.invoke(call.arguments)
-                with self.provided["backend"].preserve(self.provided["model"]):
-                    return function.invoke(call.arguments)
+            with self.calls.inside(call), named, guard:
+                return function(**call.arguments)
         except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
             return Unavailable(str(error))
 
     def applies(self, binding: Binding) -> bool:
         """Return whether any key of a binding's function has a meaning for the model."""
-        return not all(key.NAME in self._inapplicable for key in binding.contract.keys)
+        return not binding.contract.keys.keys() <= self._inapplicable.keys()
 
     @cached_property
     def _inapplicable(self) -> Mapping[str, str]:
@@ -177,11 +172,11 @@ class Computation:
     def store(self, call: Call, returned: Any, group: object | None = None) -> StatusKey:
         """Remember what a call has returned, for all the keys that its function still holds."""
         call = self._runs.renew_call(call)  # a run may have contradicted the trace since
-        outcomes = read_outcomes(call, returned, self._inapplicable)
-        sources, statuses = call.sources, dict[str, StatusKey]()
-        for bound in self.registry.list_bindings(call.binding.function):
-            if bound.key.NAME in outcomes:
-                statuses[bound.key.NAME] = bound.key.with_outcome(outcomes[bound.key.NAME], sources)
+        outcomes, sources = read_outcomes(call, returned, self._inapplicable), call.sources
+        statuses = {
+            bound.key.NAME: bound.key.with_outcome(outcomes[bound.key.NAME], sources)
+            for bound in self.registry.list_siblings(call.binding)
+        }
         self.cache.keep(call, statuses, group)
         self._runs.compare(outcomes)
         return self.cache.entries[call.binding.key.NAME].status
@@ -189,7 +184,7 @@ class Computation:
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
         outcome = replace(Outcome.of(Failure(error)), note=_describe_origin(error))
-        for bound in self.registry.list_bindings(binding.function):
+        for bound in self.registry.list_siblings(binding):
             reason = self._inapplicable.get(bound.key.NAME)
             limited = outcome if reason is None else make_inapplicable(reason)
             self.cache.keep_failure(bound, bound.key.with_outcome(limited))
@@ -219,6 +214,6 @@ def _find_obstacle(call: Call) -> Outcome | None:
                 reason = f"needs {name}, which is unavailable: {reason}"
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
     failure = next((trace.failure for trace in call.traces if trace.failure is not None), None)
-    if failure is None or any(key.DERIVED_FROM is TracePart.WEIGHTS for key in call.binding.contract.keys):
+    if failure is None or any(key.DERIVED_FROM is TracePart.WEIGHTS for key in call.binding.contract.keys.values()):
         return None
     return Outcome.of(Failure(failure))

@@ -50,11 +50,6 @@ class ExternalProfilerFunction(ProfilerFunction):
         provided = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
         return {**provided, **self._others}
 
-    def invoke(self, arguments: Mapping[str, Any]) -> Any:
+    def __call__(self, model: Any, data_splits: Any, **others: Any) -> Any:
         """Call the function; model and data go first, in this order."""
-        others = {name: value for name, value in arguments.items() if name not in ("model", "data_splits")}
-        return self(arguments["model"], arguments["data_splits"], **others)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the wrapped callable with model, data and its further arguments."""
-        return self.func(*args, **kwargs)
+        return self.func(model, data_splits, **others)

@@ -73,7 +73,7 @@ class Contract(NamedTuple):
     """The keys and the parameters of a function.
 
     Attributes:
-        keys: An instance of each status key.
+        keys: An instance of each status key, by its name.
         parameters: The parameters of ``__call__`` by name.
         handles_model: Whether code of its own, not of the backend, may use the model or the user's data. The model is
             guarded while it runs, and its values may depend on all values of the weights.
@@ -82,7 +82,7 @@ class Contract(NamedTuple):
             are added by `Registry.find_need`.
     """
 
-    keys: tuple[StatusKey, ...]
+    keys: Mapping[str, StatusKey]
     parameters: Mapping[str, Parameter]
     handles_model: bool
     need: Need
@@ -160,7 +160,7 @@ class ProfilerFunction(ABC):
             need = Need.MODEL if "model" in parameters else Need.NOTHING
             if handles_model or not _RUN_WITH.isdisjoint(parameters):
                 need = Need.RUN
-        return Contract(self.list_keys(), parameters, handles_model, need)
+        return Contract({key.NAME: key for key in self.list_keys()}, parameters, handles_model, need)
 
     def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise an error for invalid arguments of the caller, before anything is computed.
@@ -171,10 +171,6 @@ class ProfilerFunction(ABC):
     def can_pipe(self) -> bool:
         """Return whether all arguments can be passed by name: False for ``*args``, ``**kwargs``, and before a ``/``."""
         return not any(map(is_nameless, self.parameters().values()))
-
-    def invoke(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function with the arguments."""
-        return self(**arguments)
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -255,11 +251,11 @@ def read_usable(function: Any) -> Contract:
             f"{describe(function)} has a parameter {reserved[0]!r}, which the methods of a profiler, such as "
             "compute_status, take themselves and cannot pass on; rename the parameter"
         )
-    for key in contract.keys:
-        if key.NAME in PROVIDED:
-            raise TypeError(
-                f"{describe(function)}: a status key cannot be called {key.NAME!r}, every profiler provides that"
-            )
+    taken = contract.keys.keys() & set(PROVIDED)
+    if taken:
+        raise TypeError(
+            f"{describe(function)}: a status key cannot be called {min(taken)!r}, every profiler provides that"
+        )
     return contract
 
 

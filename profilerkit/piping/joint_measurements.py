@@ -27,7 +27,7 @@ def measure_jointly(computations: Sequence[Computation], names: Collection[str])
             continue
         if all(_has_same(computation, name, function) for computation in computations):
             _measure(computations, name, function)
-            done |= {key.NAME for key in binding.contract.keys}
+            done |= binding.contract.keys.keys()
 
 
 def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
@@ -44,7 +44,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
     # An error is said again, and kept, when the failing model is measured alone; here it would hold that model's memory
     # while the others are measured.
     with suppress(Exception):
-        calls = [computation.resolve(computation.registry[name]) for computation in computations]
+        calls = [computation.begin(computation.registry[name]) for computation in computations]
         remembered = [computation.cache.find(call) for computation, call in zip(computations, calls, strict=True)]
         groups = [None if value is None else value.group for value in remembered]
         if groups[0] is not None and all(group is groups[0] for group in groups):

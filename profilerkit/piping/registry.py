@@ -69,13 +69,13 @@ class Registry:
     def register(self, function: ProfilerFunction, *, override: bool = False) -> None:
         """Bind a function to all its keys, or to none if anything is wrong with it; see `read_usable`."""
         contract = read_usable(function)
-        self._bind_all([Binding(key, function, contract, override) for key in contract.keys])
+        self._bind_all([Binding(key, function, contract, override) for key in contract.keys.values()])
 
     def bind_on_demand(self, *functions: ProfilerFunction) -> None:
         """Bind functions of profilerkit's own, whose keys are computed only where something needs them."""
         for function in functions:
             contract = function.read_contract()
-            self._bind_all([Binding(key, function, contract, on_demand=True) for key in contract.keys])
+            self._bind_all([Binding(key, function, contract, on_demand=True) for key in contract.keys.values()])
 
     @classmethod
     def of_defaults(
@@ -85,7 +85,7 @@ class Registry:
         registry = cls()
         for function, source in offered:
             contract, plugin = function.read_contract(), None if source.is_own else source
-            keys = [key for key in contract.keys if key.NAME not in leave_out]
+            keys = [key for name, key in contract.keys.items() if name not in leave_out]
             registry._bind_all(
                 [Binding(key, function, contract, on_demand=function.ON_DEMAND, plugin=plugin) for key in keys]
             )
@@ -100,7 +100,7 @@ class Registry:
         contract = read_usable(new)
         replaced = {name: binding for name, binding in self._bindings.items() if binding.function is old}
         override = any(binding.override for binding in replaced.values())
-        added = [Binding(key, new, contract, override) for key in contract.keys if key.NAME not in replaced]
+        added = [Binding(key, new, contract, override) for name, key in contract.keys.items() if name not in replaced]
         self._require_no_second_override(added)
         self._bindings |= {
             name: replace(binding, function=new, contract=contract) for name, binding in replaced.items()
@@ -163,9 +163,10 @@ class Registry:
         """Return the names of the keys that belong to tables, in the order of registration."""
         return tuple(name for name, binding in self._bindings.items() if not binding.on_demand)
 
-    def list_bindings(self, function: ProfilerFunction) -> list[Binding]:
-        """Return the bindings of the keys that a function computes here."""
-        return [binding for binding in self._bindings.values() if binding.function is function]
+    def list_siblings(self, binding: Binding) -> list[Binding]:
+        """Return the bindings of all keys that the function of a binding computes here, this one among them."""
+        bindings = map(self._bindings.get, binding.contract.keys)
+        return [bound for bound in bindings if bound is not None and bound.function is binding.function]
 
     def functions(self) -> list[ProfilerFunction]:
         """Return every bound function once."""

@@ -192,19 +192,18 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
 def _list_requested_by(registry: Registry, arguments: Mapping[str, Any]) -> list[str]:
     """Return the status keys that arguments ask for."""
     read = first_of_several(arguments)
-    functions = [
-        function
-        for function in registry.functions()
-        for name in function.COMPUTED_WITH
-        if read.get(name, False) is not False
+    requested = [
+        binding
+        for binding in registry
+        if any(read.get(name, False) is not False for name in binding.function.COMPUTED_WITH)
     ]
-    takes_several = any("batch_sizes" in function.COMPUTED_WITH for function in functions)
+    takes_several = any("batch_sizes" in binding.function.COMPUTED_WITH for binding in requested)
     if "batch_sizes" in read and not takes_several:
         raise ArgumentError(
             f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "
             "'batch_sizes', and none is registered; register one, or give one batch size"
         )
-    return [binding.key.NAME for function in functions for binding in registry.list_bindings(function)]
+    return [binding.key.NAME for binding in requested]
 
 
 def _select_static_keys(registry: Registry, request: KeyRequest, arguments: Mapping[str, Any]) -> list[str]:

@@ -45,7 +45,7 @@ def read_outcomes(call: Call, returned: Any, inapplicable: Mapping[str, str]) ->
     Raises `TypeError` for anything else.
     """
     binding = call.binding
-    function, keys = binding.function, {key.NAME: key for key in binding.contract.keys}
+    function, keys = binding.function, binding.contract.keys
     if isinstance(returned, (Outcome, Unavailable)):
         returned = dict.fromkeys(keys, returned)
     if not isinstance(returned, dict):
@@ -77,7 +77,7 @@ def make_inapplicable(reason: str) -> Outcome:
 
 def _make_keys_error(binding: Binding, returned: Mapping[Any, Any]) -> TypeError:
     """Return the error of a dict that has not the keys which its function declares, and no others."""
-    function, declared = describe(binding.function), [key.NAME for key in binding.contract.keys]
+    function, declared = describe(binding.function), list(binding.contract.keys)
     absent = [name for name in (binding.key.NAME, *declared) if name not in returned]
     if absent:
         return TypeError(

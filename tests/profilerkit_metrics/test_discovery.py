@@ -130,15 +130,26 @@ def test_the_example_of_a_new_metric_is_run_with_the_tests() -> None:
 def test_default_functions_are_whole_and_in_order() -> None:
     functions = discovery.default_functions()
     names = [type(function).__name__ for function in functions]
-    assert names.index("ComputeComplexity") == 0 < names.index("ComputeExecutionTime")
+    assert names[:6] == [
+        *("ComputeParams", "ComputeModelSize", "ComputeFlops", "ComputeMemoryFootprint", "ComputeLayerwiseSummary"),
+        "ComputeExecutionTime",
+    ]
     on_demand = [function.ON_DEMAND for function in functions]
     assert on_demand == sorted(on_demand), "what is computed on demand comes last"
-    left_out = {"ComputeParams", "ComputeFlops", "ComputeSize", "ComputeLayerwiseSummary", "ComputeEvalMetric"}
-    assert left_out.isdisjoint(names), "parts of a larger one, and one that is nothing without an argument"
+    left_out = {"ComputeComplexity", "ComputeSize", "ComputeEvalMetric"}
+    assert left_out.isdisjoint(names), "made of smaller ones, and one that is nothing without an argument"
     keys = [key.NAME for function in functions for key in function.list_keys()]
     assert len(keys) == len(set(keys))
     for function in functions:  # a profile takes them without a check, other than the functions of other packages
         read_usable(function)
+
+
+def test_a_metric_that_is_requested_alone_computes_few_others() -> None:
+    model = FakeModel([FakeLayer("a", params=5, macs=20)])
+    profiler = Profiler(model, inputs=FakeTensor((1, 3)), backend=FakeBackend()).register_defaults()
+    assert profiler.compute_status("macs") == 20
+    computed = [key for key, status in profiler.status_items(to_value=False) if status.is_computed]
+    assert computed == ["macs", "flops"], "and no table of layers, no peak of memory"
 
 
 def test_every_key_is_named_once() -> None:

@@ -201,7 +201,7 @@ def test_an_external_functions_first_two_parameters_may_have_any_name() -> None:
     function = ExternalProfilerFunction(evaluate, One)
     assert list(function.parameters()) == ["model", "data_splits", "threshold"]
     assert function.can_pipe()
-    assert function.invoke({"model": "m", "data_splits": "d", "threshold": 1}) == ("m", "d", 1)
+    assert function(model="m", data_splits="d", threshold=1) == ("m", "d", 1)
     assert function("m", "d") == ("m", "d", 0.5)
     assert describe(function) == "ExternalProfilerFunction(evaluate)"
 

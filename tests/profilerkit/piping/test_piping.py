@@ -45,9 +45,6 @@ def make_function(call: Callable[..., Any], *names: str) -> ProfilerFunction:
         def __call__(self, **arguments: Any) -> Any:
             return call(**arguments)
 
-        def invoke(self, arguments: Mapping[str, Any]) -> Any:
-            return self(**arguments)
-
     return Computes()
 
 
