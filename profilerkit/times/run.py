@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..inputs import ModelInputs
 from ..trace.observed_runs import ObservedRun
@@ -15,9 +15,8 @@ __all__ = ["Run"]
 class Run:
     """A model that is ready to run, on its device and in its mode; each call runs one pass.
 
-    A call returns when the device is done. A backend overrides `seconds` if its device has a clock of its own;
-    `samples`, with `TAKES_SEVERAL`, if several samples together cost less than one after the other; `parts` if it can
-    time the parts of a pass; and `observe` if it can count the work of a pass.
+    A call returns when the device is done. A backend overrides `seconds` if its device has a clock of its own; `parts`
+    if it can time the parts of a pass; and `observe` if it can count the work of a pass.
 
     Args:
         call: Runs one pass, and returns when every device is done.
@@ -28,12 +27,7 @@ class Run:
     >>> run = Run(lambda: "outputs")
     >>> run()
     'outputs'
-    >>> len(run.samples(3))
-    3
     """
-
-    #: Whether several samples should be requested together.
-    TAKES_SEVERAL: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -69,10 +63,6 @@ class Run:
 
         Nothing is run unless a backend overrides this method.
         """
-
-    def samples(self, number: int, clock: Callable[[], float] = time.perf_counter) -> Sequence[float]:
-        """Run that many passes and return the seconds of each."""
-        return [self.seconds(clock) for _ in range(number)]
 
     def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
         """Run one pass and return the seconds of its parts by name; empty if the backend knows of no parts.

@@ -187,27 +187,12 @@ class _Rounds:
 
     def _take_up_to(self, number: int, deadline: float) -> None:
         """Take samples until each run has ``number`` of them, or until the time is over."""
-        first_run, first = self._runs[0], self.samples[0]
-        while len(first) < number and not self._is_over(deadline):
-            if len(self._runs) == 1 and first_run.TAKES_SEVERAL:
-                affordable = self._count_affordable(deadline)
-                first += first_run.samples(max(1, int(min(number - len(first), affordable))), self._clock)
-            else:
-                self._take_round()
+        while len(self.samples[0]) < number and not self._is_over(deadline):
+            self._take_round()
 
     def _is_over(self, deadline: float) -> bool:
         """Return whether the time is over, and there are the fewest samples that are taken even then."""
         return len(self.samples[0]) >= FEWEST_SAMPLES and self._clock() >= deadline
-
-    def _count_affordable(self, deadline: float) -> float:
-        """Return how many samples of the first run there is time for; the fewest at first, which are timed for that."""
-        taken = self.samples[0]
-        if math.isinf(deadline):
-            return math.inf
-        if not taken:
-            return FEWEST_SAMPLES
-        fastest = min(taken)
-        return (deadline - self._clock()) / fastest if fastest > 0 else math.inf
 
     def _take_round(self) -> None:
         """Take a sample of each run, in a random order.
