@@ -37,15 +37,15 @@ from ..error_text import shown
 from ..errors import ArgumentError
 from .operator_calls import OperatorCall, UnknownCostError, UnknownShapeError
 
-__all__ = [
-    "OperatorCosts",
-    "PerElements",
-    "Price",
-]
+__all__ = ["UNKNOWN_SHAPE", "OperatorCosts", "PerElements", "Price"]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 #: A formula over the number of elements, such as those of `profilerkit.costs.elementwise`.
 PerElements: TypeAlias = Callable[[int], Cost]
+
+
+#: How the names of uncounted operators end whose formula needs a size that is not known before the model runs.
+UNKNOWN_SHAPE = " of unknown shape"
 
 
 class Price(NamedTuple):
@@ -204,7 +204,7 @@ class OperatorCosts:
         try:
             cost = self.cost(call)
         except UnknownShapeError:
-            return Price(Cost(0, 0), missing=f"{call.type} of unknown shape")
+            return Price(Cost(0, 0), missing=f"{call.type}{UNKNOWN_SHAPE}")
         return Price(Cost(0, 0), missing=call.type) if cost is None else Price(cost)
 
     def add_whole(self, formulas: Mapping[Any, Callable[..., Cost]]) -> None:

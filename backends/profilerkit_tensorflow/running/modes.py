@@ -67,9 +67,8 @@ class PreparedCall(NamedTuple):
         """Run the first pass, under observation if there is one."""
         if self.observation is None:
             self.call()
-            return
-        with self.observation.watch():
-            self.call()
+        else:
+            self.observation.observe(self.call)
 
     def list_observed_runs(self, earlier: Program | None) -> list[ObservedRun]:
         """Return the runs to compare with the static trace, whose program is ``earlier``."""

@@ -27,8 +27,10 @@ __all__ = ["Departures"]
 
 #: This package, whose frames are around the model's frames.
 _THIS_PACKAGE = __name__.partition(".")[0]
+#: Packages by which others read values.
+_READERS = ("numpy", "tensorflow")
 #: Packages whose own reading of values leads to no work that is not counted.
-_LIBRARIES = ("keras", "numpy", "optree", "tensorflow", "tf_keras", "tree", _THIS_PACKAGE)
+_LIBRARIES = (*_READERS, "keras", "optree", "tf_keras", "tree", _THIS_PACKAGE)
 #: Gives the values to another library, without a copy.
 _TO_DLPACK = "TFE_ToDlpackCapsule"
 #: Operators that do no work wherever they run.
@@ -38,13 +40,16 @@ _FREE = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
 class Departures:
     """Notes, inside of `watch`, the places where values leave TensorFlow, and the operators of other threads.
 
+    Args:
+        note_reader: Called with each tensor whose values a model or a library reads.
+
     Attributes:
         missing: Descriptions of uncounted work, with their numbers.
     """
 
-    def __init__(self, layer: Callable[[], str]) -> None:
+    def __init__(self, note_reader: Callable[[Any], None]) -> None:
         self.missing: Counter[str] = Counter()
-        self._layer = layer
+        self._note_reader = note_reader
         self._thread = threading.get_ident()
 
     @contextmanager
@@ -71,8 +76,7 @@ class Departures:
         if self.missing:  # the count is a lower bound already
             return
         if any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
-            where = self._describe_place(_find_models_frame(sys._getframe(1)))
-            self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{where}"] += 1
+            self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute"] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
         """Note a result that no operator made, for example numpy."""
@@ -82,16 +86,19 @@ class Departures:
         arrays = [np.asarray(leaf) for leaf in leaves if hasattr(leaf, "__array_interface__")]
         tensors = [leaf for leaf in leaves if tf.is_tensor(leaf) and hasattr(leaf, "numpy")]
         if any(map(_is_work, [*arrays, *(tensor for tensor in tensors if not is_of_operator(tensor))])):
-            self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
+            self.missing["a result of the model that TensorFlow did not compute"] += 1
 
     def _wrap_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function that makes numpy arrays of tensors: computations with these arrays are not counted."""
 
         def leave(tensor: Any, *args: Any) -> Any:
-            if tf.executing_eagerly() and _is_work(tensor):  # a graph that is built takes constants in
-                asking = _find_models_frame(sys._getframe(1))
-                if asking is not None:
-                    self.missing[f"work on values that leave TensorFlow{self._describe_place(asking)}"] += 1
+            if tf.executing_eagerly():  # a graph that is built takes constants in
+                frame = sys._getframe(1)
+                if _find_frame(frame, _READERS) is not None:
+                    self._note_reader(tensor)
+                asking = _find_frame(frame, _LIBRARIES)
+                if asking is not None and _is_work(tensor):
+                    self.missing[f"work on values that leave TensorFlow{_describe_place(asking)}"] += 1
             return original(tensor, *args)
 
         return leave
@@ -101,16 +108,11 @@ class Departures:
 
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread and (kind := _find_operator_type(args)) not in _FREE:
-                where = self._describe_place(_find_models_frame(sys._getframe(1)))
+                where = _describe_place(_find_frame(sys._getframe(1), _LIBRARIES))
                 self.missing[f"{kind} in another thread{where}"] += 1
             return original(*map(_read_variables, args))
 
         return execute
-
-    def _describe_place(self, frame: FrameType | None) -> str:
-        layer = self._layer()
-        path = f" in the layer {layer!r}" if layer else ""
-        return path if frame is None else f"{path} ({PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno})"
 
 
 def _find_operator_type(args: Sequence[Any]) -> str:
@@ -118,14 +120,21 @@ def _find_operator_type(args: Sequence[Any]) -> str:
     return next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
 
 
-def _find_models_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of the model's own code; None if a library reads values for itself."""
+def _find_frame(frame: FrameType | None, skipped: Sequence[str]) -> FrameType | None:
+    """Return the innermost frame outside of the skipped packages; None if this package stands inside of it."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _LIBRARIES:
+        if package == _THIS_PACKAGE:
+            return None
+        if package not in skipped:
             return frame
-        frame = None if package == _THIS_PACKAGE else frame.f_back
+        frame = frame.f_back
     return None
+
+
+def _describe_place(frame: FrameType | None) -> str:
+    """Return the line of a frame, as the end of a sentence."""
+    return "" if frame is None else f" ({PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno})"
 
 
 def _read_variables(argument: Any) -> Any:

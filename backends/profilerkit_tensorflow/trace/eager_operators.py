@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +17,30 @@ from profilerkit.process.restoring import restored
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..compat.graphs import count_held_bytes
 from ..costs import OpCall, Shapes
-from .eager_products import EagerCall, EagerProducts
+from .departures import Departures
 from .ownership import Owner
 from .pricing import make_layer_operator, price
+from .products import Products
 from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 
-__all__ = ["EagerOperators", "describe_tensor", "is_small", "watch_operators"]
+__all__ = ["EagerCall", "EagerOperators", "is_small", "list_parts"]
+
+
+class EagerCall(NamedTuple):
+    """An operator that has run, as TensorFlow's callback shows it.
+
+    Attributes:
+        kind: Its type.
+        inputs: The tensors that it read.
+        attributes: Its attributes: name, value, name, value.
+        outputs: The tensors that it has made.
+    """
+
+    kind: str
+    inputs: Sequence[Any]
+    attributes: Sequence[Any]
+    outputs: Sequence[Any]
 
 
 class _Ran(NamedTuple):
@@ -32,8 +50,8 @@ class _Ran(NamedTuple):
     call: OpCall
 
 
-class EagerOperators:
-    """Keeps the operators of a pass: `record` takes each after it ran, `price_all` computes their costs at the end.
+class EagerOperators(ABC):
+    """Sees the operators of a pass inside of `watch`; `price_all` computes their costs at the end.
 
     Attributes:
         executed: The operators in the order in which they ran, and one for each call of a layer that has a formula;
@@ -45,27 +63,46 @@ class EagerOperators:
         self.executed: list[Executed] = []
         self.uncounted: Counter[str] = Counter()
         self._ran: list[_Ran] = []
-        self._products = EagerProducts()
+        self._products = Products()
+        self._departures = Departures(self._note_reader)
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """See the operators that this thread runs inside, and the work that TensorFlow does not show."""
+        with self._departures.watch(), _watch_operators(self.see):
+            yield
+
+    @abstractmethod
+    def see(self, call: EagerCall) -> None:
+        """Take an operator that has run in this thread."""
+
+    def note_results(self, outputs: Any) -> None:
+        """Note the outputs of the model, whose elements are all needed."""
+        self._products.note_readers(tensor.number for tensor in list_parts(outputs))
+
+    def _note_reader(self, tensor: Any) -> None:
+        """Note a tensor whose values leave TensorFlow."""
+        self._products.note_readers([identify_tensor(tensor)])
 
     def record(self, call: EagerCall, owner: Owner, are_given: Sequence[bool] = ()) -> None:
         """Keep one operator, which has run in a call of a layer.
 
         ``are_given`` says which of its inputs are no constants in the model's code; by default all are constants.
         """
-        read = list(map(describe_tensor, call.inputs))
+        read = list(map(_describe, call.inputs))
         looked_up = count_held_bytes(call.inputs[0]) if call.kind in LOOKUPS else 0
         executed = Executed(
             type=call.kind,
             name=call.kind,
             inputs=tuple(tensor.number for tensor in read),
-            outputs=tuple(map(describe_tensor, call.outputs)),
+            outputs=tuple(map(_describe, call.outputs)),
             times=1,
             owner=owner,
             input_bytes=looked_up + sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
         self._ran.append(_Ran(executed, _write_for_formula(call, are_given)))
-        self._products.note(executed, call)
+        self._products.note(executed, read)
 
     def price_all(self) -> None:
         """Compute the cost of all operators, once it is known which layers have a formula.
@@ -86,7 +123,7 @@ class EagerOperators:
 
 
 @contextmanager
-def watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
+def _watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
     """Have a function called after each operator that this thread runs.
 
     An operator that is added to a graph, and does not run now, is left out.
@@ -108,7 +145,13 @@ def watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
 _MOST_READ = 64
 
 
-def describe_tensor(tensor: Any) -> Tensor:
+def list_parts(structure: Any) -> list[Tensor]:
+    """Return the eager tensors in a structure; of sparse and ragged ones the parts."""
+    parts = tf.nest.flatten(structure, expand_composites=True)
+    return [_describe(part) for part in parts if tf.is_tensor(part) and hasattr(part, "numpy")]
+
+
+def _describe(tensor: Any) -> Tensor:
     """Return number, shape and dtype of an eager tensor."""
     return Tensor(identify_tensor(tensor), static_shape(tensor), tensor.dtype.name)
 

@@ -19,9 +19,7 @@ from ..compat.eager_runs import read_number, shows_operators
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, name_own_weights
 from .building import call_to_build
-from .departures import Departures
-from .eager_operators import EagerOperators, describe_tensor, watch_operators
-from .eager_products import EagerCall
+from .eager_operators import EagerCall, EagerOperators, list_parts
 from .layers import LayerCalls
 from .tensor_facts import Tensor
 from .values import LOOKUPS
@@ -74,27 +72,21 @@ class EagerRun(EagerOperators):
         self.layers: list[tuple[str, Any]] = list_layers(model)
         self.calls: LayerCalls = LayerCalls(self.layers, training=False)
         self.read_handles: dict[int, Any] = {}
-        self.inputs: list[Tensor] = _list_parts(list(inputs.leaves()))
+        self.inputs: list[Tensor] = list_parts(list(inputs.leaves()))
         self.results: list[Tensor] = []
         #: TensorFlow numbers tensors as it makes them: the number of the last tensor before the run.
         self._last_before = read_number(tf.constant(0))
         self._made_by_operators: set[int] = set()
-        self._departures = Departures(lambda: self.calls.owner.path)
 
     def run(self) -> None:
         """Run the model; work without operators that show it is uncounted."""
-        with (
-            _functions_run_eagerly(),
-            self._departures.watch(),
-            watch_operators(self._record_operator),
-            self.calls.follow(),
-        ):
+        with _functions_run_eagerly(), self.watch(), self.calls.follow():
             outputs = compute_outputs(self._model, self._inputs)
         if not self._is_traceable:
             self._departures.check_results(outputs, self._is_known)
         self.uncounted.update(self._departures.missing)
-        self.results = _list_parts(outputs)
-        self._products.note_results(tensor.number for tensor in self.results)
+        self.results = list_parts(outputs)
+        self.note_results(outputs)
 
     @property
     def did_nothing(self) -> bool:
@@ -102,13 +94,8 @@ class EagerRun(EagerOperators):
         has_weights = any([*name_own_weights(layer)] for _, layer in self.layers)
         return has_weights and not self.executed and not self.results
 
-    def _is_known(self, tensor: Any) -> bool:
-        """Return whether a tensor was there before the run, or an operator that was seen has made it."""
-        number = read_number(tensor)
-        return number <= self._last_before or number in self._made_by_operators
-
-    def _record_operator(self, call: EagerCall) -> None:
-        """Record one operator, after it ran."""
+    def see(self, call: EagerCall) -> None:
+        """Record an operator in the layer that is running."""
         if call.kind == "ReadVariableOp" or call.kind in LOOKUPS:
             handle = call.inputs[0]
             self.read_handles[id(handle)] = handle
@@ -117,11 +104,10 @@ class EagerRun(EagerOperators):
         self._made_by_operators.update(map(read_number, call.outputs))
         self.record(call, self.calls.owner, list(map(self._is_known, call.inputs)))
 
-
-def _list_parts(structure: Any) -> list[Tensor]:
-    """Return the eager tensors in a structure; of sparse and ragged ones the parts."""
-    parts = tf.nest.flatten(structure, expand_composites=True)
-    return [describe_tensor(part) for part in parts if tf.is_tensor(part) and hasattr(part, "numpy")]
+    def _is_known(self, tensor: Any) -> bool:
+        """Return whether a tensor was there before the run, or an operator that was seen has made it."""
+        number = read_number(tensor)
+        return number <= self._last_before or number in self._made_by_operators
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit.backend_kit.operator_costs import UNKNOWN_SHAPE
 from profilerkit.backend_kit.scoped_calls import count_weight_bytes
 from profilerkit.count_text import format_count
 from profilerkit.errors import ProfilerKitError, error_summary
@@ -24,7 +25,6 @@ from .layers import LayerCalls
 from .memory import AS_A_GRAPH, list_live_bytes
 from .messages import explain_failed_pass, only_in_graphs
 from .operator_records import count_operator_macs, select_shown
-from .pricing import UNKNOWN_SHAPE
 
 __all__ = ["complete_eagerly", "trace_eagerly"]
 

@@ -6,7 +6,7 @@ the shapes of that call. If any cost is unknown, the sums are unknown, and nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,9 +17,7 @@ from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
-from .departures import Departures
-from .eager_operators import EagerOperators, is_small, watch_operators
-from .eager_products import EagerCall
+from .eager_operators import EagerCall, EagerOperators, is_small
 from .ownership import Ownership
 from .program import ProgramInput
 from .tensor_facts import static_shape
@@ -36,7 +34,7 @@ class _FunctionCall(NamedTuple):
 
 
 class Observation(EagerOperators):
-    """While `watch` is active, keeps each operator that this thread runs, and each function that it calls."""
+    """Sees each operator that this thread runs, and each function that it calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,15 +42,14 @@ class Observation(EagerOperators):
         #: The functions by the names by which TensorFlow's callback knows them.
         self._functions: dict[str, Any] = {}
         self._function_calls: list[_FunctionCall] = []
-        self._departures = Departures(lambda: "")
 
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Keep the operators that run inside."""
-        with _note_functions(self._functions), self._departures.watch(), watch_operators(self._record_operator):
-            yield
+    def observe(self, call: Callable[[], Any]) -> None:
+        """Run a call of the model, and see what it runs."""
+        with _note_functions(self._functions), self.watch():
+            outputs = call()
+        self.note_results(outputs)
 
-    def _record_operator(self, call: EagerCall) -> None:
+    def see(self, call: EagerCall) -> None:
         """Keep an operator, or the call of a function, which TensorFlow shows as an operator of the function's name."""
         function = self._functions.get(call.kind)
         if function is None:
@@ -62,7 +59,7 @@ class Observation(EagerOperators):
             self._function_calls.append(_FunctionCall(function.graph, arguments))
 
     def report_run(self, name: str) -> ObservedRun:
-        """Return the observed run under a name; call this once, after `watch`."""
+        """Return the observed run under a name; call this once, after `observe`."""
         return ObservedRun(name, self._sum_macs())
 
     def _sum_macs(self) -> int | None:

@@ -7,15 +7,14 @@ from typing import Any, TypeAlias
 
 from profilerkit.trace.layer_operators import name_layer_operator
 
-from ..costs import OpCall, Shapes, UnknownShapeError, op_cost
-from .dilation import leave_out_padding
+from ..costs import OpCall, Shapes
+from ..costs.registry import OPERATORS
 from .folding import Folding
 from .graph_access import read_attribute
 from .ownership import LayerCost, is_gradient_name
-from .values import Executed, Scope, Value
-from .weighted_rows import count_as_product, find_weighted_rows
+from .values import Executed, Value
 
-__all__ = ["UNKNOWN_SHAPE", "OperatorPrices", "make_layer_operator", "price"]
+__all__ = ["OperatorPrices", "make_layer_operator", "price"]
 
 
 class OperatorPrices:
@@ -25,21 +24,9 @@ class OperatorPrices:
         self._folding = folding
         self._einsums = _EinsumGradients()
 
-    def write_cost(
-        self, done: Executed, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope
-    ) -> None:
-        """Write its cost to an operator that is noted, and correct the costs of earlier operators in the scope."""
-        price(done, self._describe_call(done, operator, inputs, outputs))
-        leave_out_padding(self._folding, done, operator, scope)
-        multiplied = scope.executed.get(find_weighted_rows(operator))
-        if multiplied is not None:
-            count_as_product(multiplied, done)
-
-    def _describe_call(
-        self, done: Executed, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value]
-    ) -> OpCall:
-        """Return the call of an operator as its formula gets it."""
-        return OpCall(
+    def write_cost(self, done: Executed, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """Write its cost to an operator that is noted."""
+        call = OpCall(
             type=operator.type,
             inputs=Shapes([value.known_shape for value in inputs]),
             outputs=Shapes([value.known_shape for value in outputs]),
@@ -50,23 +37,13 @@ class OperatorPrices:
             is_given=lambda index: self._folding.follows(inputs[index]),
             is_gradient_of_einsum=bool(done.equation) and self._einsums.is_gradient(operator, done.equation),
         )
-
-
-#: How the names of uncounted operators end whose formula needs a size that the graph does not know.
-UNKNOWN_SHAPE = " of unknown shape"
+        price(done, call)
 
 
 def price(done: Executed, call: OpCall) -> None:
     """Write its cost to an executed operator, or that it is missing."""
-    try:
-        cost = op_cost(call)
-    except UnknownShapeError:
-        done.missing = f"{call.type}{UNKNOWN_SHAPE}"
-        return
-    if cost is None:
-        done.missing = call.type
-    else:
-        done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
+    cost, done.missing = OPERATORS.price(call)
+    done.macs, done.flops = cost.times(done.times)
 
 
 def make_layer_operator(layer: LayerCost, times: int, is_backward: bool = False) -> Executed:

@@ -34,6 +34,12 @@ class Tensor(NamedTuple):
     dtype: str
 
     @property
+    def elements(self) -> int | None:
+        """The number of its elements; None if it is not known."""
+        sizes = [size for size in self.shape or () if size is not None]
+        return None if self.shape is None or len(sizes) < len(self.shape) else prod(sizes)
+
+    @property
     def bytes(self) -> int:
         """Its bytes, as `count_tensor_bytes` has them."""
         return count_tensor_bytes(self.shape, self.dtype)

@@ -7,13 +7,16 @@ and the limit is known. If there are several such comparisons, the one that ends
     while i < 10 and i != 8:    ``i < 10`` is true in 5 turns, ``i != 8`` in 4: the loop runs 4 times
         i += 2
 
+The ``and`` is an operator here, as ``maximum_iterations`` of ``tf.while_loop`` makes it. The ``and`` of Python, and a
+``break``, are branches in the graph of the condition: how often such a loop runs is not known.
+
 A counter has the arithmetic of its dtype: integers wrap, and floats round.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 from profilerkit.backend_kit.running_order import Turns
 
 from .folding import Folding
-from .loop_conditions import Condition, ConditionPart, find_source, split_condition
+from .graph_access import skip_operators
 from .values import Scope, Value
 
 __all__ = ["advance_counter", "count_turns", "find_steps", "is_loop_counter"]
@@ -64,14 +67,70 @@ def count_turns(folding: Folding, condition: Scope, steps: Sequence[float | None
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are the numbers
     that each turn adds to them (`find_steps`).
     """
-    whole = Condition(folding, condition, steps)
-    comparisons = [_read_comparison(part) for part in split_condition(whole, condition.graph.outputs[0])]
+    reader = _ConditionReader(folding, condition, steps)
+    comparisons = list(map(reader.read_comparison, _list_parts(condition.graph.outputs[0])))
     true_turns = [_count_true_turns(comparison) for comparison in comparisons if comparison is not None]
     most = min(true_turns, default=math.inf)
     if most == math.inf:
         return Turns(0, None)
     may_stop = len(true_turns) < len(comparisons)
     return Turns(0 if may_stop else int(most), int(most))
+
+
+def _list_parts(tensor: tf.Tensor) -> Iterator[tf.Operation]:
+    """Yield the operators that must all give True for a loop to go on: two of ``logical_and(i < 10, y > 0)``."""
+    operator = _find_source(tensor).op
+    if operator.type == "LogicalAnd":
+        for operand in operator.inputs:
+            yield from _list_parts(operand)
+    elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
+        yield operator
+
+
+class _ConditionReader(NamedTuple):
+    """Reads the graph of a loop's condition.
+
+    Attributes:
+        folding: Computes the numbers that are known.
+        scope: The graph, with the values that its inputs have before the first turn.
+        steps: The number that each turn adds to each of its inputs: 0 if nothing; None if it is not known.
+    """
+
+    folding: Folding
+    scope: Scope
+    steps: Sequence[float | None]
+
+    def read_comparison(self, operator: tf.Operation) -> _Comparison | None:
+        """Return an operator as a counter and its limit; None if it is anything else, or the numbers are not known."""
+        kind = operator.type
+        if kind not in _COMPARISONS:
+            return None
+        counter, limit = map(_find_source, operator.inputs)
+        if self._find_step(counter) == 0:  # ``10 > i``: the counter can only be at the right
+            counter, limit = limit, counter
+            kind = _MIRRORED.get(kind, kind)
+        step = self._find_step(counter)
+        if not step or self._find_step(limit) != 0:
+            return None
+        start, end = self._find_number(counter), self._find_number(limit)
+        return None if start is None or end is None else _Comparison(kind, start, end, step)
+
+    def _find_number(self, tensor: tf.Tensor) -> NDArray[Any] | None:
+        """Return a tensor's one number before the first turn, in its dtype; None if it is not known."""
+        number: NDArray[Any] | None = self.folding.decide(self.folding.find_value(tensor, self.scope))
+        return None if number is None or number.size != 1 else number.reshape(())
+
+    def _find_step(self, tensor: tf.Tensor) -> float | None:
+        """Return the number that each turn adds to a tensor: 0 if it depends on no change, None if unknown."""
+        names = [variable.name for variable in self.scope.graph.inputs]
+        if tensor.name in names:
+            return self.steps[names.index(tensor.name)]
+        return 0 if all(self._find_step(operand) == 0 for operand in tensor.op.inputs) else None
+
+
+def _find_source(tensor: tf.Tensor) -> tf.Tensor:
+    """Return the tensor that a chain of copies begins with."""
+    return skip_operators(tensor, ("Identity", "StopGradient"))
 
 
 # Steps of the variables -----------------------------------------------------------------------------------------------
@@ -85,7 +144,7 @@ def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[flo
     unchanged = {
         tensor.name: begin
         for tensor, begin, result in zip(body.inputs, begins, body.outputs, strict=False)
-        if find_source(result).name == tensor.name
+        if _find_source(result).name == tensor.name
     }
     return [_find_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
 
@@ -97,7 +156,7 @@ def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[st
     inputs.
     """
     variable = body.inputs[position]
-    result = find_source(body.outputs[position])
+    result = _find_source(body.outputs[position])
     if result.name == variable.name:
         return 0
     other = _find_other_operand(result, variable)
@@ -114,7 +173,7 @@ def _find_other_operand(result: tf.Tensor, variable: tf.Tensor) -> tf.Tensor | N
     """Return the tensor that is added to a variable, or subtracted, to make a result; None for another operation."""
     if result.op.type not in ("Add", "AddV2", "Sub"):
         return None
-    left, right = map(find_source, result.op.inputs)
+    left, right = map(_find_source, result.op.inputs)
     if left.name == variable.name:
         return right
     return left if right.name == variable.name and result.op.type != "Sub" else None
@@ -133,22 +192,6 @@ def advance_counter(start: NDArray[Any], step: float, turns: int) -> NDArray[Any
     """Return a counter after so many turns, in its dtype and shape."""
     last: NDArray[Any] = _list_numbers(start.reshape(()), step, turns)[-1]
     return last.reshape(start.shape)
-
-
-def _read_comparison(part: ConditionPart) -> _Comparison | None:
-    """Return a part as a counter and its limit; None if it is anything else, or their numbers are not known."""
-    kind = part.operator.type
-    if kind not in _COMPARISONS:
-        return None
-    counter, limit = map(find_source, part.operator.inputs)
-    if part.condition.find_step(counter) == 0:  # ``10 > i``: the counter can only be at the right
-        counter, limit = limit, counter
-        kind = _MIRRORED.get(kind, kind)
-    step = part.condition.find_step(counter)
-    if not step or part.condition.find_step(limit) != 0:
-        return None
-    start, end = part.condition.find_number(counter), part.condition.find_number(limit)
-    return None if start is None or end is None else _Comparison(kind, start, end, step)
 
 
 # How often a comparison is true ---------------------------------------------------------------------------------------

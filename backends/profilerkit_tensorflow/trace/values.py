@@ -83,7 +83,6 @@ class Scope:
         needed_outputs: The indices of the graph's outputs that the caller uses; None for all.
         is_backward: Whether its operators compute gradients in a training step.
         values: The values made so far, by the name of their tensor.
-        executed: The operators that ran so far, by name.
         used: The names of the tensors that an operator which runs, or the caller, takes.
     """
 
@@ -95,7 +94,6 @@ class Scope:
     needed_outputs: Set[int] | None = None
     is_backward: bool = False
     values: dict[str, Value] = field(default_factory=dict)
-    executed: dict[str, Executed] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
     def bind_arguments(self) -> None:

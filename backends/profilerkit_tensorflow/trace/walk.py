@@ -20,6 +20,7 @@ from .known_shapes import Specialized
 from .list_shapes import note_elements, read_shape
 from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
+from .products import Products
 from .running_order import list_read_inputs, list_running_operators
 from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
 from .values import LOOKUPS, Executed, Scope, Value, Work
@@ -63,6 +64,8 @@ class Walk:
         self._forward_end = forward_end
         self._gradients: set[str] = set()
         self._prices = OperatorPrices(self.folding)
+        #: The products among the operators of the body that is walked.
+        self._products = Products()
         #: The operators of scopes made anew, if a caller knows more of shapes than the graph.
         self._specialized: dict[Scope, Specialized] = {}
 
@@ -80,6 +83,7 @@ class Walk:
 
     def walk_body(self, scope: Scope) -> list[Value]:
         """Walk the operators of a body that run, and return its outputs."""
+        around, self._products = self._products, Products()
         self._set_values(scope, scope.graph.inputs, scope.arguments)
         outputs = [tensor for index, tensor in enumerate(scope.graph.outputs) if scope.needs(index)]
         running = list(list_running_operators(scope.graph, outputs))
@@ -91,6 +95,9 @@ class Walk:
             walk_over = self._handlers.get(operator.type, Walk._walk_operator)
             walk_over(self, operator, scope)
         self._specialized.pop(scope, None)
+        self._products.note_readers(self.folding.find_value(tensor, scope).number for tensor in outputs)
+        self._products.apply()
+        self._products = around
         return [self.folding.find_value(tensor, scope) for tensor in scope.graph.outputs]
 
     # Inputs, outputs and layers of the operators of a body ------------------------------------------------------------
@@ -109,6 +116,7 @@ class Walk:
 
     def enter(self, body: Any, arguments: Sequence[Value], operator: Any, scope: Scope, *, times: int = 1) -> Scope:
         """Return the scope of a body that an operator runs, so many times in each of its own runs."""
+        self._products.note_readers(value.number for value in arguments)
         owner, is_backward = self.find_owner(operator, scope), self.is_backward(operator, scope)
         return Scope(body, list(arguments), scope, owner, scope.times * times, is_backward=is_backward)
 
@@ -153,7 +161,7 @@ class Walk:
         outputs = self._make_outputs(operator, inputs, scope)
         done = self._note(operator, inputs, outputs, scope)
         if not self._count_by_layer(done, scope):
-            self._prices.write_cost(done, operator, inputs, outputs, scope)
+            self._prices.write_cost(done, operator, inputs, outputs)
 
     def _make_outputs(self, operator: Any, inputs: Sequence[Value], scope: Scope) -> list[Value]:
         """Return new values for the outputs of an operator, with the shapes that follow from its inputs' shapes."""
@@ -187,7 +195,7 @@ class Walk:
             is_backward=self.is_backward(operator, scope),
         )
         self.work.append(done)
-        scope.executed[operator.name] = done
+        self._products.note(done, [value.describe() for value in inputs])
         return done
 
     def _count_by_layer(self, done: Executed, scope: Scope) -> bool:

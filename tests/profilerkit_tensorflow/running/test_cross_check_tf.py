@@ -135,7 +135,25 @@ def dense_over_sparse() -> Any:
     return layer
 
 
+def convolve_and_crop(x: Any) -> Any:
+    """A convolution of dilation two over nine places as TensorFlow spells it: of 6 x 6 outputs 5 x 5 are left."""
+    blocks, paddings, kernel = [2, 2], [[0, 1], [0, 1]], ones(3, 3, 1, 2)
+    convolved = tf.nn.conv2d(tf.space_to_batch(x, blocks, paddings), kernel, 1, "VALID")
+    return tf.batch_to_space(convolved, blocks, paddings), convolved
+
+
+class Cropping(keras.layers.Layer):  # type: ignore[misc]
+    def call(self, x: Any) -> Any:
+        return convolve_and_crop(x)
+
+
+def convolve_turned_round(x: Any) -> Any:
+    return tf.nn.atrous_conv2d_transpose(x, ones(3, 3, 2, 1), (1, 9, 9, 2), 2, "VALID")
+
+
 AGREEING: dict[str, tuple[Any, Any]] = {
+    "an output that is cropped and returned": (lambda: convolve_and_crop, ones(1, 9, 9, 1)),
+    "a transposed convolution with a padded input": (lambda: convolve_turned_round, ones(1, 5, 5, 1)),
     "attention": (attention, ones(2, 4, 6)),
     "convolutions": (convolutions, ones(2, 12, 12, 4)),
     "functions": (lambda: call_functions, X),
@@ -151,18 +169,25 @@ def test_an_eager_run_of_the_same_work_is_no_contradiction(case: str) -> None:
     assert difference(profile_both(made(), x, mode="eager")) == ""
 
 
+def test_an_output_that_keras_reads_is_no_contradiction() -> None:
+    """All 6 x 6 outputs of 2 channels are returned, 3 x 3 products each; ``predict`` makes arrays of them."""
+    inputs = keras.Input((9, 9, 1))
+    model = keras.Model(inputs, Cropping()(inputs))
+    model.compile(run_eagerly=True)
+    report = profile_both(model, ones(1, 9, 9, 1), mode="predict")
+    assert (report["macs"], difference(report)) == (36 * 2 * 9, "")
+
+
 def test_all_of_an_eager_run_is_seen() -> None:
     """Three products in the loop of a function that a function calls, one behind it, and one behind both."""
     observation = Observation()
-    with observation.watch():
-        call_functions(X)
+    observation.observe(lambda: call_functions(X))
     assert observation.report_run("a run").macs == 5 * ONE
 
 
 def test_what_is_not_known_of_a_run_is_not_compared() -> None:
     observation = Observation()
-    with observation.watch():
-        tf.sparse.add(tf.sparse.from_dense(X), tf.sparse.from_dense(X))
+    observation.observe(lambda: tf.sparse.add(tf.sparse.from_dense(X), tf.sparse.from_dense(X)))
     assert observation.report_run("a run").macs is None
 
 
@@ -170,9 +195,12 @@ def test_tensorflow_is_as_it_was_after_a_run_that_raises() -> None:
     from tensorflow.python.eager import context
     from tensorflow.python.eager.polymorphic_function import atomic_function
 
-    before = vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)
-    with pytest.raises(ValueError, match="wrong"), Observation().watch():
+    def fail() -> None:
         raise ValueError("wrong")
+
+    before = vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)
+    with pytest.raises(ValueError, match="wrong"):
+        Observation().observe(fail)
     assert (vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)) == before
 
 
