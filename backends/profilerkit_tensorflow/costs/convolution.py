@@ -31,26 +31,13 @@ def count_kernel_elements(filters: Shape) -> int:
     return Shape(filters[:-2]).numel
 
 
-@register_op_costs("Conv", "Conv2D", "Conv3D", "_MklNativeConv2D", "_MklNativeConv3D", "_MklNativePadWithConv2D")
+@register_op_costs("Conv", "Conv2D", "Conv3D")
 def conv(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel``."""
     return convolution.convolution(call.outputs[0].numel, count_filter_elements(call, call.inputs[1]))
 
 
-@register_op_cost("_MklNativeConv2DWithBias")
-def conv_with_bias(call: OpCall) -> Cost:
-    """``out * (in_channels / groups) * kernel``, and an addition for each output element."""
-    outputs = call.outputs[0].numel
-    return convolution.convolution(outputs, count_filter_elements(call, call.inputs[1]), biased=outputs)
-
-
-@register_op_cost("FusedPadConv2D")
-def conv_with_padding(call: OpCall) -> Cost:
-    """Cost of the convolution; its filter is the third input."""
-    return convolution.convolution(call.outputs[0].numel, count_filter_elements(call, call.inputs[2]))
-
-
-@register_op_costs("DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative")
+@register_op_cost("DepthwiseConv2dNative")
 def depthwise_conv(call: OpCall) -> Cost:
     """``out * kernel``: each output channel sees one input channel."""
     return convolution.convolution(call.outputs[0].numel, count_kernel_elements(call.inputs[1]))
@@ -67,19 +54,14 @@ def _read_filter_of_gradient(call: OpCall) -> Shape:
 
 @register_op_costs(
     *("Conv2DBackpropInput", "Conv2DBackpropInputV2", "Conv3DBackpropInputV2"),
-    *("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"),
     *("Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "Conv3DBackpropFilterV2"),
-    *("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"),
 )
 def gradient(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel`` of the convolution; the third input has the shape of its output."""
     return convolution.convolution(call.inputs[2].numel, count_filter_elements(call, _read_filter_of_gradient(call)))
 
 
-@register_op_costs(
-    *("DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput"),
-    *("DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter"),
-)
+@register_op_costs("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")
 def depthwise_gradient(call: OpCall) -> Cost:
     """``out * kernel`` of the convolution."""
     return convolution.convolution(call.inputs[2].numel, count_kernel_elements(_read_filter_of_gradient(call)))

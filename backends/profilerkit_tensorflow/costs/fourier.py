@@ -49,24 +49,3 @@ def _register(name: str, dimensions: int) -> None:
 _register("FFT", 1)
 _register("FFT2D", 2)
 _register("FFT3D", 3)
-
-
-def _count_transform_over_any_axes(call: OpCall, real: bool) -> Cost:
-    """Return the cost of transforms over the axes that the third input gives."""
-    given_axes = call.value(2)
-    if given_axes is None:
-        raise UnknownShapeError
-    axes = [int(axis) for axis in given_axes]
-    return _count_transform(_read_padded_points(call, axes), axes, real)
-
-
-@register_op_costs("FFTND", "IFFTND")
-def over_axes(call: OpCall) -> Cost:
-    """Return the cost of transforms of complex points."""
-    return _count_transform_over_any_axes(call, real=False)
-
-
-@register_op_costs("RFFTND", "IRFFTND")
-def real_over_axes(call: OpCall) -> Cost:
-    """Return the cost of transforms of, or to, real points."""
-    return _count_transform_over_any_axes(call, real=True)

@@ -27,7 +27,7 @@ def batch_matmul(call: OpCall) -> Cost:
     return matmul.matrix_product(rows, summed, columns, batch=batch)
 
 
-@register_op_costs("Einsum", "XlaEinsum", "_MklEinsum")
+@register_op_costs("Einsum", "XlaEinsum")
 def einsum(call: OpCall) -> Cost:
     """By `profilerkit.costs.matmul.einsum`. An operand that is transposed, or whose diagonal is taken, costs nothing.
 

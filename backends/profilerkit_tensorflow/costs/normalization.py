@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from profilerkit.costs import activation, elementwise, normalization
+from profilerkit.costs import normalization
 
 from .registry import Cost, OpCall, register_elementwise, register_op_cost, register_op_costs
 
 
-def _normalize(call: OpCall) -> Cost:
+@register_op_costs("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def batch_norm(call: OpCall) -> Cost:
     """Return the cost with known statistics, or in training with the statistics of the batch."""
     elements = call.inputs[0].numel
     if call.attribute("is_training"):
@@ -15,48 +16,12 @@ def _normalize(call: OpCall) -> Cost:
     return normalization.normalize_with_known_statistics(elements)
 
 
-def _is_activated(call: OpCall) -> bool:
-    return call.attribute("activation_mode") not in (None, "Identity")
-
-
-@register_op_costs(
-    "FusedBatchNorm",
-    "FusedBatchNormV2",
-    "FusedBatchNormV3",
-    "_MklNativeFusedBatchNorm",
-    "_MklNativeFusedBatchNormV2",
-    "_MklNativeFusedBatchNormV3",
-)
-def batch_norm(call: OpCall) -> Cost:
-    """Return the cost of the normalization alone."""
-    return _normalize(call)
-
-
-@register_op_costs("_FusedBatchNormEx", "_MklNativeFusedBatchNormEx")
-def batch_norm_with_activation(call: OpCall) -> Cost:
-    """Return the cost of the normalization, an addition for each element of a side input, and the activation (ReLU)."""
-    elements = call.inputs[0].numel
-    cost = _normalize(call).plus(elementwise.add_summands(1 + (call.attribute("num_side_inputs") or 0), elements))
-    return activation.add_activation(cost, elements, "relu" if _is_activated(call) else None)
-
-
-@register_op_costs(
-    "FusedBatchNormGrad",
-    "FusedBatchNormGradV2",
-    "FusedBatchNormGradV3",
-    "_FusedBatchNormGradEx",
-    "_MklNativeFusedBatchNormGrad",
-    "_MklNativeFusedBatchNormGradV2",
-    "_MklNativeFusedBatchNormGradV3",
-)
+@register_op_costs("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 def batch_norm_gradient(call: OpCall) -> Cost:
-    """Return the cost of all three gradients, and of the gradient of a fused ReLU."""
-    elements = call.inputs[0].numel
-    cost = normalization.batch_norm_gradient(elements, training=bool(call.attribute("is_training")))
-    return cost.plus(activation.elementary_gradient(elements if _is_activated(call) else 0))
+    """Return the cost of all three gradients."""
+    return normalization.batch_norm_gradient(call.inputs[0].numel, training=bool(call.attribute("is_training")))
 
 
-register_elementwise(normalization.normalize, "_MklFusedInstanceNorm", "_MklLayerNorm")
 register_elementwise(normalization.normalize_with_known_statistics, "BatchNormWithGlobalNormalization")
 
 

@@ -21,17 +21,7 @@ def _is_average(call: OpCall) -> bool:
     return "Avg" in call.type
 
 
-@register_op_costs(
-    "AvgPool",
-    "AvgPool3D",
-    "MaxPool",
-    "MaxPool3D",
-    "MaxPoolWithArgmax",
-    "_MklNativeAvgPool",
-    "_MklNativeAvgPool3D",
-    "_MklNativeMaxPool",
-    "_MklNativeMaxPool3D",
-)
+@register_op_costs("AvgPool", "AvgPool3D", "MaxPool", "MaxPool3D", "MaxPoolWithArgmax")
 def pool(call: OpCall) -> Cost:
     """One comparison or addition for each element of the window."""
     return pooling.pool(call.outputs[0].numel, _count_window(call.attribute("ksize")), _is_average(call))
@@ -53,7 +43,7 @@ def fractional_pool(call: OpCall) -> Cost:
     return pooling.pool(cover, 1, _is_average(call))
 
 
-@register_op_costs("AvgPoolGrad", "AvgPool3DGrad", "_MklNativeAvgPoolGrad", "_MklNativeAvgPool3DGrad")
+@register_op_costs("AvgPoolGrad", "AvgPool3DGrad")
 def average_gradient(call: OpCall) -> Cost:
     """One addition for each element of the window of each gradient."""
     return pooling.pool_gradient(call.inputs[1].numel * _count_window(call.attribute("ksize")))
@@ -69,5 +59,4 @@ def _register_maximum_gradient(gradient: int, *names: str) -> None:
 
 
 _register_maximum_gradient(2, "MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "FractionalMaxPoolGrad")
-_register_maximum_gradient(2, "_MklNativeMaxPoolGrad", "_MklNativeMaxPool3DGrad")
 _register_maximum_gradient(1, "MaxPoolGradWithArgmax")

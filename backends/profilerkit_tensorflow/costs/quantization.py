@@ -1,66 +1,13 @@
-"""Quantized products, and conversions to and from quantized integers.
-
-Multiply-accumulates of integers count like multiply-accumulates of floats. The operations after products (bias, ReLU,
-requantization) are on integers and count nothing.
-"""
+"""Conversions to and from quantized integers; the products of quantized layers of Keras are ordinary operators."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from profilerkit.costs import convolution, matmul, quantization
+from profilerkit.costs import quantization
 
-from .convolution import conv, depthwise_conv
-from .matmul import matrix_product
-from .registry import Cost, OpCall, Shape, UnknownCostError, register_elementwise, register_free, register_op_costs
-
-_CONVOLUTIONS = """
-    QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize
-    QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu
-    QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize
-    QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu
-    QuantizedConv2DWithBiasSumAndReluAndRequantize _FusedQuantizedConv2D
-"""
-_DEPTHWISE = """
-    QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
-    QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize _FusedQuantizedDepthwiseConv2D
-"""
-_PRODUCTS = """
-    QuantizedMatMul QuantizedMatMulWithBias QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu
-    QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMatMulWithBiasAndRequantize _QuantizedMatMul
-"""
-_INTEGERS = """
-    QuantizeDownAndShrinkRange QuantizedAdd QuantizedAvgPool QuantizedBiasAdd QuantizedConcat QuantizedConcatV2
-    QuantizedMaxPool QuantizedMul QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedReshape RequantizationRange
-    RequantizationRangePerChannel Requantize RequantizePerChannel UniformQuantizedAdd UniformQuantizedClipByValue
-    UniformRequantize _QuantizedMaxPool3D
-"""
-
-
-for _names, _product in ((_CONVOLUTIONS, conv), (_DEPTHWISE, depthwise_conv), (_PRODUCTS, matrix_product)):
-    register_op_costs(*_names.split())(_product)
-
-
-@register_op_costs("UniformQuantizedDot", "UniformQuantizedDotHybrid")
-def uniform_dot(call: OpCall) -> Cost:
-    """``(m, k) @ (k, n)``: m * k * n."""
-    return matmul.product(call.inputs[0].numel * call.inputs[1][1])
-
-
-@register_op_costs("UniformQuantizedConvolution", "UniformQuantizedConvolutionHybrid")
-def uniform_convolution(call: OpCall) -> Cost:
-    """``out * (in_channels / groups) * kernel`` of a filter that starts with its output channels, as is the default.
-
-    Turned round, with zeros between the elements of the input, ``in * (out_channels / groups) * kernel``.
-    """
-    if call.attribute("dimension_numbers"):
-        raise UnknownCostError
-    left, (channels, *filter_of_one) = call.inputs[0], call.inputs[1]
-    if max(call.attribute("lhs_dilation") or (1,)) > 1:
-        turned = Shape((channels // call.attribute("feature_group_count"), *filter_of_one[1:]))
-        return convolution.convolution(left.numel, turned.numel)
-    return convolution.convolution(call.outputs[0].numel, Shape(filter_of_one).numel)
+from .registry import Cost, OpCall, register_elementwise, register_op_costs
 
 
 def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:
@@ -76,8 +23,8 @@ def quantize_and_dequantize(call: OpCall) -> Cost:
     return quantization.fake_quantize(call.outputs[0].numel, finds_range=call.attribute("range_given") is False)
 
 
-_register_elements(quantization.quantize, "QuantizeV2", "UniformQuantize")
-_register_elements(quantization.dequantize, "Dequantize", "UniformDequantize", "XlaDequantize")
+_register_elements(quantization.quantize, "QuantizeV2")
+_register_elements(quantization.dequantize, "Dequantize")
 _register_elements(
     quantization.fake_quantize,
     *("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"),
@@ -88,5 +35,3 @@ register_elementwise(
     partial(quantization.fake_quantize_gradient, by_bounds=True),
     *("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "QuantizeAndDequantizeV4Grad"),
 )
-
-register_free(*_INTEGERS.split())
