@@ -28,10 +28,14 @@ _POINTS_OF_INCH = 72
 _CHARACTER, _LINE = 0.62, 1.15
 #: The colours of layers with others inside, and of groups of thin layers.
 _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
+#: The one of the colours on which white is easier to read than black (relative luminance of WCAG 2).
+_DARK = COLOURS[0]
 #: Levels that are drawn without a given depth: more would leave no room for names.
 _LEVELS = 8
 #: Boxes of less than this share of the height are drawn together with their neighbours, as one.
 _THINNEST = 0.0025
+
+_Row = Mapping[str, Any]
 
 
 def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = None) -> Any:
@@ -58,7 +62,6 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     reports = one_or_two(result, "icicle")
     pictures = [_arrange(report, by, depth) for report in reports]
     column = Column.of(by)
-    figure = _draw(pictures, by)
     wholes = " and ".join(column.show(picture.whole) for picture in pictures)
     deepest = min((picture.deepest for picture in pictures if picture.is_cut), default=None)
     notes = [
@@ -66,7 +69,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
         "" if deepest is None else f"Layers deeper than {deepest} are not drawn; give depth= for more.",
         *explain_column(reports, by),
     ]
-    return finish(figure, reports, f"{column.in_a_sentence} of the layers", notes)
+    return finish(_draw(pictures), reports, f"{column.in_a_sentence} of the layers", notes)
 
 
 # Boxes ----------------------------------------------------------------------------------------------------------------
@@ -75,47 +78,34 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
 class _Box(NamedTuple):
     """A box in the picture of a model: a layer, or several thin neighbors that are drawn as one (``row`` is None)."""
 
-    row: Mapping[str, Any] | None
+    row: _Row | None
     #: How deep it is, from 0 for the whole model: the place from left to right.
     level: int
     #: Where it begins and ends, from 0 at the top of the picture to 1.
     start: float
     end: float
+    has_inside: bool = False
     layers: int = 1
-
-    @property
-    def height(self) -> float:
-        """Its share of the whole height."""
-        return self.end - self.start
-
-    @property
-    def type(self) -> str:
-        """The type of the layer; empty for several."""
-        return "" if self.row is None else str(self.row["type"])
 
 
 class _Picture(NamedTuple):
-    """The boxes of one model."""
+    """The boxes of one model, by a column whose value for the whole model is ``whole``."""
 
     name: str
     boxes: Sequence[_Box]
-    #: The rows of the layers inside each layer, by its path.
-    inside: Mapping[str, Sequence[Mapping[str, Any]]]
+    by: str
     whole: float
     deepest: int
 
     @property
     def is_cut(self) -> bool:
         """Whether the model has layers that are too deep to be drawn."""
-        return any(box.level == self.deepest and box.row is not None and self.has_inside(box.row) for box in self.boxes)
+        return any(box.level == self.deepest and box.has_inside for box in self.boxes)
 
-    def has_inside(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a layer has others inside."""
-        return row["path"] in self.inside
-
-    def list_innermost(self) -> Iterator[_Box]:
-        """Yield the boxes of layers without others inside."""
-        return (box for box in self.boxes if box.row is not None and not self.has_inside(box.row))
+    def list_types(self) -> Iterator[tuple[str, float]]:
+        """Yield the type and the height of each innermost layer."""
+        innermost = (box for box in self.boxes if not box.has_inside)
+        return ((str(box.row["type"]), box.end - box.start) for box in innermost if box.row is not None)
 
 
 def _arrange(report: Report, by: str, depth: int | None) -> _Picture:
@@ -130,53 +120,50 @@ def _arrange(report: Report, by: str, depth: int | None) -> _Picture:
     deepest = _LEVELS - 1 if depth is None else depth
     if deepest < 0:
         deepest = find_deepest(layers)
-    inside = group_children(layers)
-    return _Picture(report.name, list(_list_boxes(root, inside, by, deepest)), inside, root[by], deepest)
+    return _Picture(report.name, list(_list_boxes(root, group_children(layers), by, deepest)), by, root[by], deepest)
 
 
-def _list_boxes(
-    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
-) -> Iterator[_Box]:
+def _list_boxes(root: _Row, inside: Mapping[str, Sequence[_Row]], by: str, deepest: int) -> Iterator[_Box]:
     """Yield the boxes, outer before inner; without recursion, for models of any depth."""
-    pending = [_Box(root, 0, 0.0, 1.0)]
+    pending = [_Box(root, 0, 0.0, 1.0, root["path"] in inside)]
     while pending:
         box = pending.pop()
         yield box
-        if box.row is None or box.level >= deepest:
+        if box.row is None or not box.has_inside or box.level >= deepest:
             continue
-        children = inside.get(box.row["path"], ())
+        children = inside[box.row["path"]]
         values = [max(child[by] or 0.0, 0.0) for child in children]
         # Layers that share weights can have more in total than the layer around them, and still fit into it.
-        unit = box.height / max(box.row[by], sum(values)) if children else 0.0
-        placed = _place_children(children, [value * unit for value in values], box.start, box.level + 1)
-        pending += reversed(list(placed))  # the uppermost is taken next
+        unit = (box.end - box.start) / max(box.row[by], sum(values))
+        heights = [value * unit for value in values]
+        pending += reversed(list(_place(children, heights, box, inside)))  # the uppermost is taken next
 
 
-def _place_children(
-    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
+def _place(
+    children: Sequence[_Row], heights: Sequence[float], around: _Box, inside: Mapping[str, Sequence[_Row]]
 ) -> Iterator[_Box]:
     """Yield the boxes of the layers inside a layer: thin neighbors as one box; no box if it is too thin to see."""
-    group_start = end = start  # the thin layers since the last box begin and end there
-    thin = 0  # how many of them there are
+    level, end = around.level + 1, around.start
+    group_start, thin = end, 0  # the thin layers since the last box: where they begin, and how many there are
     for child, height in zip(children, heights, strict=True):
         if height < _THINNEST:
             end += height
             thin += 1 if height else 0
             continue
         if end - group_start >= _THINNEST:
-            yield _Box(None, level, group_start, end, thin)
-        yield _Box(child, level, end, end + height)
+            yield _Box(None, level, group_start, end, layers=thin)
+        yield _Box(child, level, end, end + height, child["path"] in inside)
         group_start = end = end + height
         thin = 0
     if end - group_start >= _THINNEST:
-        yield _Box(None, level, group_start, end, thin)
+        yield _Box(None, level, group_start, end, layers=thin)
 
 
 # Drawing --------------------------------------------------------------------------------------------------------------
 
 
-def _draw(pictures: Sequence[_Picture], by: str) -> Any:
-    """Return a figure of the pictures beside each other, with a legend of the types of layers."""
+def _draw(pictures: Sequence[_Picture]) -> Any:
+    """Return a figure of the pictures beside each other, with a legend of the types of innermost layers."""
     fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
     height = min(max(_LOWEST, _HEIGHT_OF_TEXTS + _HEIGHT_OF_LAYER * fullest), _HIGHEST)
     width = _WIDTH + (len(pictures) - 1) * _WIDTH_OF_ANOTHER
@@ -184,23 +171,14 @@ def _draw(pictures: Sequence[_Picture], by: str) -> Any:
     axes = figure.subplots(1, len(pictures), squeeze=False)[0]
     colours = _choose_colours(pictures)
     for axis, picture in zip(axes, pictures, strict=True):
-        _draw_boxes(axis, picture, by, colours, (_SHARE_OF_BOXES * width / len(pictures), height - _HEIGHT_OF_TEXTS))
+        _draw_boxes(axis, picture, colours, (_SHARE_OF_BOXES * width / len(pictures), height - _HEIGHT_OF_TEXTS))
         if len(pictures) > 1:
             axis.set_title(plain(picture.name, 40), fontsize="medium", loc="left")
     _draw_legend(figure, pictures, colours)
     return figure
 
 
-def _draw_legend(figure: Any, pictures: Sequence[_Picture], colours: Mapping[str, str]) -> None:
-    from matplotlib.patches import Patch
-
-    handles = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items()]
-    if not {box.type for picture in pictures for box in picture.list_innermost()} <= colours.keys():
-        handles.append(Patch(facecolor=GREY, label="other types"))
-    figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
-
-
-def _draw_boxes(axis: Any, picture: _Picture, by: str, colours: Mapping[str, str], room: tuple[float, float]) -> None:
+def _draw_boxes(axis: Any, picture: _Picture, colours: Mapping[str, str], room: tuple[float, float]) -> None:
     """Draw the boxes of a model into axes of about that width and height, in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import Rectangle
@@ -210,13 +188,12 @@ def _draw_boxes(axis: Any, picture: _Picture, by: str, colours: Mapping[str, str
     width, height = (_POINTS_OF_INCH * inches for inches in room)
     most_characters = int(width / levels / (_CHARACTER * font_size))
     for box in picture.boxes:
-        colour = _find_colour(box, picture, colours)
-        axis.add_patch(
-            Rectangle((box.level, box.start), 1, box.height, facecolor=colour, edgecolor="white", linewidth=0.6)
-        )
-        if box.height * height >= _LINE * font_size:
-            text = _write_text(box, by, picture.whole, most_characters)
-            look = {"fontsize": "x-small", "va": "center", "color": _choose_ink(colour), "clip_on": True}
+        colour, box_height = _find_colour(box, colours), box.end - box.start
+        place = (box.level, box.start)
+        axis.add_patch(Rectangle(place, 1, box_height, facecolor=colour, edgecolor="white", linewidth=0.6))
+        if box_height * height >= _LINE * font_size:
+            text, ink = _write_text(box, picture, most_characters), "white" if colour == _DARK else "black"
+            look = {"fontsize": "x-small", "va": "center", "color": ink, "clip_on": True}
             axis.text(box.level + 0.02, (box.start + box.end) / 2, text, **look)
     axis.set_xlim(0, levels)
     axis.set_ylim(1, 0)
@@ -227,30 +204,31 @@ def _choose_colours(pictures: Sequence[_Picture]) -> dict[str, str]:
     """Return a color for each type of innermost layer that takes the most space."""
     space: defaultdict[str, float] = defaultdict(float)
     for picture in pictures:
-        for box in picture.list_innermost():
-            space[box.type] += box.height
+        for kind, height in picture.list_types():
+            space[kind] += height
     return dict(zip(sorted(space, key=space.__getitem__, reverse=True), COLOURS, strict=False))
 
 
-def _find_colour(box: _Box, picture: _Picture, colours: Mapping[str, str]) -> str:
+def _find_colour(box: _Box, colours: Mapping[str, str]) -> str:
     if box.row is None:
         return _GROUP
-    return _CONTAINER if picture.has_inside(box.row) else colours.get(box.type, GREY)
+    return _CONTAINER if box.has_inside else colours.get(str(box.row["type"]), GREY)
 
 
-def _write_text(box: _Box, by: str, whole: float, most: int) -> str:
+def _draw_legend(figure: Any, pictures: Sequence[_Picture], colours: Mapping[str, str]) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items()]
+    if any(kind not in colours for picture in pictures for kind, _ in picture.list_types()):
+        handles.append(Patch(facecolor=GREY, label="other types"))
+    figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
+
+
+def _write_text(box: _Box, picture: _Picture, most: int) -> str:
     """Return the text that fits into a box: a layer's own name, its type and its share, or the name alone."""
     if box.row is None:
         return plain(format_count(box.layers, "layer"), most) if box.layers > 1 else ""
     name, kind = box.row["path"].rpartition(".")[2], box.row["type"]
-    share = f"  {100 * box.row[by] / whole:.3g} %" if box.level else ""
+    share = f"  {100 * box.row[picture.by] / picture.whole:.3g} %" if box.level else ""
     choices = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]
     return plain(next((text for text in choices if len(text) <= most), name or kind), most)
-
-
-def _choose_ink(colour: str) -> str:
-    """Return black or white, whichever is easier to read on a color (relative luminance of WCAG 2)."""
-    red, green, blue = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
-    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return "black" if luminance > 0.179 else "white"

@@ -17,8 +17,6 @@ from profilerkit.times.percentiles import is_supported, samples_needed
 from .canvas import COLOURS, find_end, finish, name_beyond, new_figure, plain, title_axis, unit_for
 from .reading import explain_metric, list_reports, why_missing
 
-#: A common axis that is so many times as long as the widest range leaves no space for samples.
-_FAR = 8
 _PERCENT = between(0, 100, "a number from 0 to 100")
 _PERCENTILES = Check(
     "numbers from 0 to 100: percentiles=(90, 99)", lambda value: tuple(map(_PERCENT.read, several(value)))
@@ -51,23 +49,20 @@ def latency(
     values: list[Measurement] = [record.value for record in records]
     fewest = min(len(value.samples) for value in values)
     drawn = [percent for percent in percentiles if is_supported(percent, fewest)]
-    ranges = _choose_ranges(values, drawn)
-    have_own_axes = len(set(ranges)) > 1
+    start, end = _choose_range(values, drawn)
     first = records[0]
     factor, unit = unit_for(max(abs(value.median) for value in values), first.base_unit, first.scale)
-    figure = new_figure(9, 1.3 + (1.4 if have_own_axes else 1.2) * len(reports))
-    axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
-    for index, (axis, report, record, ends) in enumerate(zip(axes, reports, records, ranges, strict=True)):
+    figure = new_figure(9, 1.3 + 1.2 * len(reports))
+    axes = figure.subplots(len(reports), 1, squeeze=False, sharex=True)[:, 0]
+    for index, (axis, report, record) in enumerate(zip(axes, reports, records, strict=True)):
         _draw_samples(axis, record.value, factor, drawn, COLOURS[index % len(COLOURS)])
-        _write_texts(axis, record, drawn, ends[1])
-        _set_range(axis, [end / factor for end in ends])
+        _write_texts(axis, record, drawn, end)
+        _set_range(axis, start / factor, end / factor)
         axis.set_yticks([0.5], [plain(report.name, 28)])
-        axis.tick_params(axis="x", labelbottom=have_own_axes or index == len(reports) - 1)
     axes[-1].set_xlabel(title_axis(plain(first.friendly_name), unit))
     notes = [
         _explain_marks(drawn),
         _describe_left_out([percent for percent in percentiles if percent not in drawn], fewest),
-        "The models lie far apart: each has an axis of its own." if have_own_axes else "",
         *explain_metric(reports, metric),
     ]
     return finish(figure, reports, f"{first.friendly_name}{_name_batch(reports)}", notes)
@@ -100,24 +95,15 @@ def _require_samples(report: Report, metric: str) -> StatusRecord:
     return record
 
 
-def _choose_ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the start and the end of each axis: the same for all, unless that left no space for the samples.
-
-    A range includes all samples of a model, except a few that are far from the others.
-    """
-    ranges = []
-    for value in values:
-        highest = value.percentile(max((*percentiles, 50)))
-        ranges.append((value.min, find_end(value.min, highest, value.max)))
-    common_start, common_end = min(start for start, _ in ranges), max(end for _, end in ranges)
-    widest = max(end - start for start, end in ranges)
-    is_spread = common_end - common_start > _FAR * widest > 0
-    return ranges if is_spread else [(common_start, common_end)] * len(ranges)
+def _choose_range(values: Sequence[Measurement], percentiles: Sequence[float]) -> tuple[float, float]:
+    """Return the start and the end of the axis: all samples are on it, but a few that are far from the others."""
+    highest = max((*percentiles, 50))
+    ends = [find_end(value.min, value.percentile(highest), value.max) for value in values]
+    return min(value.min for value in values), max(ends)
 
 
-def _set_range(axis: Any, ends: Sequence[float]) -> None:
+def _set_range(axis: Any, start: float, end: float) -> None:
     """Set the ends of an axis, with a margin, and remove the lines on its other sides."""
-    start, end = ends
     length = end - start or abs(end) or 1.0  # equal samples have no length of their own
     margin = 0.03 * length
     axis.set_xlim(start - margin, end + margin)
