@@ -104,7 +104,7 @@ $(VENV)/.demo: $(VENV)/.made $(SETTINGS)
 
 $(VENV)/.installed: $(VENV)/.made $(SETTINGS) examples/profilerkit-numpy/setup.cfg
 	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
-	@$(PIP_INSTALL) -e '.[all]' -e examples/profilerkit-numpy --group dev
+	@$(PIP_INSTALL) -e '.[all,ray]' -e examples/profilerkit-numpy --group dev
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -1,8 +1,8 @@
 """What an engine of audits costs for each model, and how much memory its driver needs for thousands of them.
 
 ``python benchmarks/audit_engines.py cost [MODELS]`` counts tiny models by each engine, and beside them by Python's
-``ProcessPoolExecutor``, which isolates, limits and stores nothing. Seconds of all workers are divided by the number of
-models; the start of an engine is left out by subtracting a run of a few models.
+``ProcessPoolExecutor`` and bare tasks of Ray, which isolate, limit and store nothing. Seconds of all workers are
+divided by the number of models; the start of an engine is left out by subtracting a run of a few models.
 ``python benchmarks/audit_engines.py memory [MODELS]`` prints the resident memory of the driver during an audit.
 """
 
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,12 +78,18 @@ def main() -> None:
 
 def ways() -> list[Way]:
     """Return each way: the engines of audits, and beside them what isolates, limits and stores nothing."""
-    return [
+    engines = [
         Way("local, warm (forked)", audit_models, factor=5),
         Way("local, cold (a fresh interpreter)", lambda count: audit_models(count, warm=False)),
         Way("ProcessPoolExecutor, one process for all", lambda count: profile_in_pool(count, None), 25, True),
         Way("ProcessPoolExecutor, a fresh process each", lambda count: profile_in_pool(count, 1)),
     ]
+    if find_spec("ray") is not None:
+        engines += [
+            Way("ray", lambda count: audit_models(count, engine="ray"), factor=5),
+            Way("bare tasks of Ray", bare_ray, 25, True),
+        ]
+    return engines
 
 
 def seconds_a_model(way: Way, count: int) -> float:
@@ -99,13 +106,13 @@ def seconds(run: Callable[[int], object], count: int) -> float:
     return time.perf_counter() - begun
 
 
-def audit_models(count: int, warm: bool = True, watch: Watch | None = None) -> None:
+def audit_models(count: int, engine: str = "local", warm: bool = True, watch: Watch | None = None) -> None:
     """Audit so many cases of one tiny model, each with another batch size."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "nets.py").write_text(NETS, encoding="utf-8")
         content: dict[str, Any] = {"metrics": METRICS, "workers": WORKERS, "warm": warm, "timeout": 60}
         models = [{"spec": f"{folder}/nets.py:net", "batch_sizes": list(range(1, count + 1))}]
-        finished = audit({**content, "models": models}, Path(folder) / "runs.db", watch=watch)
+        finished = audit({**content, "models": models}, Path(folder) / "runs.db", engine=engine, watch=watch)
         if finished.counts != {"complete": count}:
             others = [f"{row.settings}: {row.failure}, {row.reason}" for row in finished.rows() if row.reason]
             raise RuntimeError("\n".join(["the audit did not measure all models:", str(finished.counts), *others]))
@@ -123,6 +130,18 @@ def profile_in_pool(count: int, tasks: int | None) -> None:
     """Profile by `ProcessPoolExecutor`; ``tasks`` is how many models a process serves, None for no limit."""
     with ProcessPoolExecutor(WORKERS, get_context("spawn"), max_tasks_per_child=tasks) as pool:
         list(pool.map(one, range(1, count + 1)))
+
+
+def bare_ray(count: int) -> None:
+    """Profile by tasks of Ray, whose processes serve many models."""
+    import ray
+
+    ray.init(address="local", num_cpus=WORKERS, log_to_driver=False, include_dashboard=False, logging_level="warning")
+    try:
+        task = ray.remote(one)
+        ray.get([task.remote(number) for number in range(1, count + 1)])
+    finally:
+        ray.shutdown()
 
 
 def own_work(repeats: int = 50) -> float:

@@ -14,7 +14,11 @@ from .tables import Table
 __all__ = ["measure"]
 
 #: The rows that measure other programs.
-OTHERS = ("ProcessPoolExecutor, one process for all", "ProcessPoolExecutor, a fresh process each")
+OTHERS = (
+    "ProcessPoolExecutor, one process for all",
+    "ProcessPoolExecutor, a fresh process each",
+    "bare tasks of Ray",
+)
 #: Models of the engines, of the audit of small models, and rows of the page.
 SIZES, QUICK_SIZES = (40, 1000, 10_000), (4, 20, 200)
 

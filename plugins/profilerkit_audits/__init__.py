@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .changes import Change
     from .engine import Engine
-    from .exporting import export
+    from .exporting import export, read_export
     from .histories import History, Point, history
     from .plan import ModelEntry, Plan
     from .regression_search import Regressions, regressions
@@ -49,6 +49,7 @@ __all__ = [
     "diff_runs",
     "export",
     "history",
+    "read_export",
     "regressions",
 ]
 
@@ -58,7 +59,7 @@ _MODULES = module_of_each(
         "profilerkit.hooks.infos": "EngineInfo",
         ".changes": "Change",
         ".engine": "Engine",
-        ".exporting": "export",
+        ".exporting": "export read_export",
         ".histories": "History Point history",
         ".plan": "ModelEntry Plan",
         ".regression_search": "Regressions regressions",

@@ -37,11 +37,13 @@ class EngineOptions:
     Args:
         workers: How many models are counted at the same time; None for one model for each core.
         repeats: How often a case whose times are noisy is measured again.
+        address: The address of a cluster, for an engine with a cluster; None for a cluster on this machine.
         on_start: A function called with each case when its process is started, for progress; None for no progress.
     """
 
     workers: int | None = None
     repeats: int = 2
+    address: str | None = None
     on_start: Callable[[Case], None] | None = None
 
 

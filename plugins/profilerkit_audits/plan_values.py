@@ -37,7 +37,7 @@ LIMITS = ("timeout", "memory", "max_threads")
 #: The measurements of a model, and how it is loaded.
 SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
 #: Arguments of ``audit``, which are options of the command and not keys of a plan.
-_ARGUMENTS = ("store", "engine", "rerun")
+_ARGUMENTS = ("store", "engine", "rerun", "address")
 #: How many keys a message names.
 _NAMED = 8
 

@@ -54,6 +54,10 @@ def profilerkit_options() -> list[OptionInfo]:
 
 @hookimpl
 def profilerkit_engines() -> list[EngineInfo]:
-    """Return the engine of audits: one machine."""
-    engine = import_later("profilerkit_audits.local_engine:LocalEngine")
-    return [EngineInfo("local", engine, "processes of this machine")]
+    """Return the engines of audits: one machine, and a cluster."""
+    return [
+        EngineInfo("local", import_later("profilerkit_audits.local_engine:LocalEngine"), "processes of this machine"),
+        EngineInfo(
+            "ray", import_later("profilerkit_audits.ray_engine:RayEngine"), "a cluster of Ray", "profilerkit[ray]"
+        ),
+    ]

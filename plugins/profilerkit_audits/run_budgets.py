@@ -1,15 +1,18 @@
-"""Budgets over a run: each limit checked against each model."""
+"""Budgets over a run: each limit checked against each model, as text, Markdown or JUnit XML."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
+from profilerkit.count_text import format_count
 from profilerkit.errors import BudgetError
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.checking import select_broken
+from profilerkit_budgets.forms import FORMS, format_junit_suites
 from profilerkit_budgets.layer_limits import UnmatchedPatternError, match_layers
 from profilerkit_budgets.limits import Limit
 
@@ -17,6 +20,9 @@ from .lookup import find_run, open_store
 from .rows import Row
 from .series import CaseName, group_by_case
 from .store import Store
+
+#: The name under which limits are found broken that no model of a run has layers for.
+NO_CASE = CaseName("all models")
 
 
 @dataclass(frozen=True)
@@ -26,25 +32,36 @@ class RunCheck:
     Args:
         run: The identifier of the run.
         findings: The findings of each case: at least one for each limit, except for a limit of layers which the model
-            does not have.
-        unmatched: The limits of layers that no model of the run has, such as a misspelt path. They are not kept.
+            does not have. A limit of layers that no model has, such as of a misspelt path, fails for `NO_CASE`.
     """
 
     run: str
     findings: Mapping[CaseName, tuple[Finding, ...]]
-    unmatched: tuple[Limit, ...] = ()
 
     def is_broken(self, strict: bool = False) -> bool:
-        """Return whether a limit is broken or matches no layer, or with ``strict`` is not certainly kept."""
-        return bool(self.unmatched) or any(select_broken(findings, strict) for findings in self.findings.values())
+        """Return whether a limit is broken, or with ``strict`` not certainly kept."""
+        return any(select_broken(findings, strict) for findings in self.findings.values())
 
     def list_failed(self) -> Iterator[str]:
-        """Yield a line for each limit that a case does not keep, and for each that no model has layers for."""
+        """Yield a line for each limit that a case does not keep."""
         for case, findings in self.findings.items():
             details = [finding.detail for finding in findings if finding.verdict is Verdict.FAILED]
             yield from (f"{case}: {detail}" for detail in dict.fromkeys(details))
-        for limit in self.unmatched:
-            yield f"no model of the run has a layer that this limit matches: {limit}"
+
+    def write(self, form: str) -> str:
+        """Return the findings as "junit", or those that are not passed as "console" or "markdown"."""
+        named = {str(case): findings for case, findings in self.findings.items()}
+        if form == "junit":
+            return format_junit_suites(named)
+        blocks = [
+            FORMS[form](findings, name).rstrip("\n")
+            for name, findings in named.items()
+            if select_broken(findings, strict=True)
+        ]
+        counts = Counter(finding.verdict.value for findings in named.values() for finding in findings)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "none checked"
+        models, limits = format_count(len(named), "model"), format_count(counts.total(), "limit")
+        return "\n\n".join([*blocks, f"{models}, {limits}: {verdicts}"])
 
 
 def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | None = None) -> RunCheck:
@@ -66,7 +83,8 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
                 raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
             budget = Budget.of(chosen.plan["budgets"])
         unmatched = [limit for limit in budget.limits if limit.pattern is not None]
-        findings, has_layers = {}, False
+        findings: dict[CaseName, tuple[Finding, ...]] = {}
+        has_layers = False
         for case, rows in group_by_case(opened.rows(run=chosen.run)).items():
             measured = [(row, opened.report(row)) for row in rows]  # several entries of a plan may measure one case
             found = (finding for limit in budget.limits for finding in dict.fromkeys(_check_limit(limit, measured)))
@@ -74,7 +92,10 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
             for layers in (report.layers for _, report in measured if report is not None and report.layers is not None):
                 has_layers = True
                 unmatched = [limit for limit in unmatched if not match_layers(layers, limit.pattern or "")]
-    return RunCheck(chosen.run, findings, tuple(unmatched) if has_layers else ())
+    if has_layers and unmatched:
+        why = "no model of the run has a layer that this limit matches"
+        findings[NO_CASE] = tuple(_fail(limit, f"{why}: {limit}") for limit in unmatched)
+    return RunCheck(chosen.run, findings)
 
 
 def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:

@@ -56,6 +56,7 @@ class Audit:
         store: The URL or path of the store; by default a file beside the plan, ``NAME.db``.
         engine: The name of an engine.
         rerun: The rows that are run again although they are in the store: "failed" or "all"; None for no rows.
+        address: The address of a cluster, for an engine with a cluster.
         watch: Receives the progress: see `Watch`.
 
     Raises `ArgumentError` for another ``rerun``, `NotOfferedError` for another engine, `PlanError` for a pattern that
@@ -66,6 +67,7 @@ class Audit:
     store: str | PathLike[str] | None = None
     engine: str = "local"
     rerun: str | None = None
+    address: str | None = None
     watch: Watch = field(default_factory=Watch)
 
     def __post_init__(self) -> None:
@@ -96,7 +98,7 @@ class Audit:
             run = store.begin_run(self._describe(), self.machine)
             store.reuse(run.run, [row.id for row in reused if row.id is not None])
             counts = Counter(row.status.value for row in reused)
-            options = EngineOptions(self.plan.workers, self.plan.repeats, self.watch.start)
+            options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.start)
             self.watch.begin(number, len(reused))
             engine = find_engine(self.engine)(options)
             try:
@@ -133,6 +135,7 @@ def audit(
     *,
     engine: str = "local",
     rerun: str | None = None,
+    address: str | None = None,
     watch: Watch | None = None,
 ) -> AuditResult:
     """Run an audit: the models of a plan, each in a process of its own, with a row in the store for each.
@@ -140,8 +143,9 @@ def audit(
     Args:
         plan: A `Plan`, a mapping with the keys of a plan, or the path of a TOML file.
         store: The URL or path of the store; by default a file beside the plan.
-        engine: The name of an engine: "local", or one of a plugin.
+        engine: The name of an engine: "local" or "ray", or one of a plugin.
         rerun: The rows that are run again although they are in the store: "failed" or "all".
+        address: The address of a cluster, for an engine with a cluster.
         watch: Receives the progress.
 
     Returns the result: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a model that
@@ -151,4 +155,4 @@ def audit(
         plan = Plan.load(plan)
     elif not isinstance(plan, Plan):
         plan = Plan.of(plan)
-    return Audit(plan, store, engine, rerun, watch or Watch()).run()
+    return Audit(plan, store, engine, rerun, address, watch or Watch()).run()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 from profilerkit.count_text import format_count
@@ -76,21 +77,32 @@ def format_markdown(findings: Sequence[Finding], name: str) -> str:
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
     """Return a JUnit test suite with a case for each finding; an uncertain finding is skipped, with its detail."""
+    return format_junit_suites({name: findings})
+
+
+def format_junit_suites(findings_by_name: Mapping[str, Sequence[Finding]]) -> str:
+    """Return a JUnit test suite for each model, by its name, like `format_junit`."""
     kinds = {Verdict.FAILED: "failure", Verdict.UNCERTAIN: "skipped"}
-    verdicts = Counter(finding.verdict for finding in findings)
-    numbers = {"tests": len(findings), "failures": verdicts[Verdict.FAILED], "errors": 0}
-    counts = {key: str(number) for key, number in {**numbers, "skipped": verdicts[Verdict.UNCERTAIN]}.items()}
-    suites = ET.Element("testsuites", counts)
-    suite = ET.SubElement(suites, "testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
-    for finding in findings:
-        case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
-        text = "\n".join(map(visible, (finding.detail, *_list_remarks(finding))))
-        if finding.verdict is Verdict.PASSED:
-            ET.SubElement(case, "system-out").text = text
-        else:
-            ET.SubElement(case, kinds[finding.verdict], message=visible(finding.detail)).text = text
+    suites = ET.Element("testsuites", _count_junit([*chain.from_iterable(findings_by_name.values())]))
+    for name, findings in findings_by_name.items():
+        title = visible(f"profilerkit budget of {name}")
+        suite = ET.SubElement(suites, "testsuite", {"name": title, **_count_junit(findings)})
+        for finding in findings:
+            case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
+            text = "\n".join(map(visible, (finding.detail, *_list_remarks(finding))))
+            if finding.verdict is Verdict.PASSED:
+                ET.SubElement(case, "system-out").text = text
+            else:
+                ET.SubElement(case, kinds[finding.verdict], message=visible(finding.detail)).text = text
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _count_junit(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return the attributes of a suite that count its cases."""
+    counts = Counter(finding.verdict for finding in findings)
+    failures, skipped = counts[Verdict.FAILED], counts[Verdict.UNCERTAIN]
+    return {"tests": str(len(findings)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
 
 
 def _list_remarks(finding: Finding) -> tuple[str, ...]:

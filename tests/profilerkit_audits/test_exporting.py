@@ -1,4 +1,4 @@
-"""Exports: every form has the rows and the reports, and what is private stays here."""
+"""Exports: every form is read back unchanged, a changed file is an error, and what is private stays here."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from profilerkit import ArgumentError, Report, profile
-from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report, export, hiding
+from profilerkit import ArgumentError, Report, ReportFileError, profile
+from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report, export, hiding, read_export
 from profilerkit_audits.hiding import hide, hide_text
-from profilerkit_audits.rows import decode
 from profilerkit_numpy.layers import Sequential, dense
 
 FORMS = (".parquet", ".jsonl")
@@ -57,35 +56,27 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def read_lines(store: Store, file: Path, private: bool) -> list[dict[str, Any]]:
-    """Return the lines of an export by their columns."""
-    assert export(store, file, private=private) == 2
-    if file.suffix == ".jsonl":
-        return [json.loads(line) for line in file.read_text().splitlines()]
-    import pyarrow.parquet
-
-    lines: list[dict[str, Any]] = pyarrow.parquet.read_table(file).to_pylist()
-    return lines
+@pytest.mark.parametrize("suffix", FORMS, indirect=True)
+def test_rows_and_reports_are_read_back_unchanged(suffix: str, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    assert export(store, file, private=True) == 2
+    rows = list(store.rows())
+    read = list(read_export(file))
+    assert [row for row, _ in read] == rows
+    assert [report for _, report in read] == [store.report(row) for row in rows]
+    assert read[0][0].checksum == rows[0].checksum != ""
 
 
 @pytest.mark.parametrize("suffix", FORMS, indirect=True)
-@pytest.mark.parametrize("private", [True, False])
-def test_a_line_has_the_row_and_the_report(suffix: str, private: bool, store: Store, tmp_path: Path) -> None:
-    first, second = read_lines(store, tmp_path / f"rows{suffix}", private)
-    rows = list(store.rows())
-    assert first["value.macs"] == json.loads(first["row"])["values"]["macs"]["value"] == 32
-    (tmp_path / "report.json").write_text(first["report"])
-    report = Report.load(tmp_path / "report.json")
-    assert report["macs"] == 32
-    assert second["report"] == ""
-    reason = "no file /home/someone/nets/net.py:12; see https://host.example/a/b"
-    if private:
-        assert [decode(line["row"]) for line in (first, second)] == rows
-        assert report == store.report(rows[0])
-        assert second["reason"] == reason
-    else:
-        assert "host" not in report.environment
-        assert second["reason"] == decode(second["row"]).reason == "no file …/net.py:12; see https://host.example/a/b"
+def test_an_export_without_private_things_is_whole_too(suffix: str, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    export(store, file)
+    (first, report), (second, none) = read_export(file)
+    assert report is not None
+    assert none is None
+    assert "host" not in report.environment
+    assert first["macs"] == report["macs"] == 32
+    assert second.reason == "no file …/net.py:12; see https://host.example/a/b"
 
 
 def test_the_columns_of_values_are_numbers_for_other_programs(suffix: str, store: Store, tmp_path: Path) -> None:
@@ -100,13 +91,52 @@ def test_the_columns_of_values_are_numbers_for_other_programs(suffix: str, store
         lines = list(csv.DictReader(stream))
     assert [line["value.macs"] for line in lines] == ["32", ""]
     assert lines[1]["reason"].startswith("no file …/net.py:12; see https")
-    assert not {"row", "report"} & lines[0].keys(), "no cell is as long as a report"
+    assert not {"row", "report", "digest"} & lines[0].keys(), "no cell is as long as a report"
+    with pytest.raises(ArgumentError, match="only exports to .parquet and .jsonl are read back"):
+        next(read_export(tmp_path / "rows.csv"))
 
 
-@pytest.mark.parametrize("suffix", [*FORMS, ".csv"], indirect=True)
-def test_a_store_without_rows(suffix: str, tmp_path: Path) -> None:
+def test_a_file_that_was_changed_or_cut_off_is_an_error(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    export(store, file)
+    text = file.read_text()
+    for changed, message in (
+        (text.replace('\\"failed\\"', '\\"complete\\"'), "the digest of row 2 does not fit"),
+        (text.splitlines()[0] + "\n", "has 1 rows of 2: it was cut off"),
+        (text[:-20], "line 2 is no JSON"),
+        ("".join(reversed(text.splitlines(keepends=True))), "row 1 has the number 2"),
+        ('{"a": 1}\n', "is no export of profilerkit: line 1 has no"),
+        ("3\n", "line 1 is no row"),
+    ):
+        file.write_text(changed)
+        with pytest.raises(ReportFileError, match=message):
+            list(read_export(file))
+
+
+def test_a_file_in_another_encoding_is_an_error(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    export(store, file)
+    file.write_bytes(file.read_bytes().replace(b"net.py", b"n\xe9t.py"))
+    with pytest.raises(ReportFileError, match="line 2 is no JSON"):
+        list(read_export(file))
+
+
+@pytest.mark.parametrize("suffix", FORMS, indirect=True)
+def test_no_rows_are_read_back_and_an_emptied_file_is_an_error(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"none{suffix}"
     with Store.open(tmp_path / "none.db") as nothing:
-        assert export(nothing, tmp_path / f"none{suffix}") == 0
+        assert export(nothing, file) == 0
+    assert list(read_export(file)) == []
+    file.write_bytes(b"")
+    with pytest.raises(ReportFileError, match="is empty: was it cut off"):
+        list(read_export(file))
+
+
+def test_what_only_begins_as_parquet_does_is_an_error(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    file.write_bytes(b"PAR1 and then something else")
+    with pytest.raises(ReportFileError, match="is no Parquet file"):
+        list(read_export(file))
 
 
 def test_another_suffix(store: Store, tmp_path: Path) -> None:
@@ -182,3 +212,10 @@ def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.Monkey
         monkeypatch.undo()
         hiding._compile_names.cache_clear()
         hiding._read_secrets.cache_clear()
+
+
+def test_a_saved_report_of_an_export_can_be_loaded(store: Store, tmp_path: Path) -> None:
+    export(store, tmp_path / "rows.jsonl")
+    line = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
+    (tmp_path / "report.json").write_text(line["report"])
+    assert Report.load(tmp_path / "report.json")["macs"] == 32

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec.structs import replace as replace_struct
@@ -177,6 +178,13 @@ def test_budgets_over_a_run(store: Store) -> None:
     f, g = checked.list_failed()
     assert f == "net.py:f: 56 MACs, 112 % of the limit"
     assert "the process was killed" in g
+    suites = ET.fromstring(checked.write("junit"))
+    assert [suites.get(name) for name in ("tests", "failures", "skipped")] == ["2", "2", "0"]
+    assert "the process was killed" in checked.write("junit")
+    markdown = checked.write("markdown")
+    assert "### Budget of net.py:f" in markdown
+    assert "| FAILED | macs &lt;= 50 | 56 MACs, 112 % of the limit |" in markdown
+    assert "2 models, 2 limits: 2 failed" in markdown
 
 
 def test_a_limit_without_a_layer_hides_no_limit_that_is_broken(store: Store) -> None:
@@ -185,7 +193,7 @@ def test_a_limit_without_a_layer_hides_no_limit_that_is_broken(store: Store) -> 
     assert checked.is_broken()
     lines = list(checked.list_failed())
     assert lines[0] == "net.py:f: 56 MACs, 112 % of the limit"
-    assert lines[-1] == "no model of the run has a layer that this limit matches: layers 'zzz': macs <= 1"
+    assert lines[-1] == "all models: no model of the run has a layer that this limit matches: layers 'zzz': macs <= 1"
 
 
 def find_exceeded(store: Store, run: str, limits: dict[str, object]) -> list[str]:
@@ -245,22 +253,26 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return int(end.value.code or 0), captured.out, captured.err
 
 
-@pytest.mark.parametrize("option", [("--dry-run",), ("--rerun", "all"), ("--engine", "local")])
+@pytest.mark.parametrize("option", [("--dry-run",), ("--rerun", "all"), ("--engine", "local"), ("--address", "x")])
+@pytest.mark.parametrize("shown", [("--diff", "last~1", "last"), ("--check", "last")])
 def test_what_runs_nothing_takes_no_option_of_running(
-    option: tuple[str, ...], store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shown: tuple[str, ...], option: tuple[str, ...], store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = command(capsys, "audit", "--diff", "last~1", "last", *option, "--store", str(tmp_path / "runs.db"))
-    assert (code, f"--diff runs nothing; leave out {option[0]}" in err) == (2, True)
+    code, _, err = command(capsys, "audit", *shown, *option, "--store", str(tmp_path / "runs.db"))
+    assert (code, f"{shown[0]} runs nothing; leave out {option[0]}" in err) == (2, True)
 
 
 def test_options_of_pyproject_are_for_the_calls_that_have_them(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.profilerkit.audit]\nengine = 'local'\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.profilerkit.audit]\nengine = 'local'\nbudget = 'budgets.toml'\n")
     monkeypatch.chdir(tmp_path)
     where = ("--store", str(tmp_path / "runs.db"))
     code, _, err = command(capsys, "audit", "--diff", "last~1", "last", *where)
     assert (code, err) == (0, "")
+    (tmp_path / "plan.toml").write_text("[[models]]\nmodel = 'none.py:none'\ninput_shape = [1]\n")
+    _, _, err = command(capsys, "audit", str(tmp_path / "plan.toml"), "--dry-run", *where)
+    assert "--budget" not in err
 
 
 def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,6 +283,10 @@ def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert code == 0
     assert "48 MACs -&gt; 56 MACs" in out
     assert "What else changed for net.py:f, net.py:g: commit c1 -> c2\n" in out
+    code, out, _ = command(capsys, "audit", "--check", "last", *where, "--format", "junit")
+    assert (code, ET.fromstring(out).get("failures")) == (1, "2")
+    code, _, err = command(capsys, "audit", "--check", "last", *where, "--format", "json")
+    assert (code, "with --check there are console, markdown, junit" in err) == (2, True)
     code, _, err = command(capsys, "audit", "plan.toml", *where, "--format", "markdown")
     assert (code, "'markdown': of rows there are console, json" in err) == (2, True)
     code, _, err = command(capsys, "audit", "--diff", "last", "nowhere", *where)

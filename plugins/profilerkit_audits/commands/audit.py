@@ -12,15 +12,22 @@ import click
 from click.core import ParameterSource
 
 from profilerkit.cli import INTERRUPTED, NOT_KEPT, emit, say
-from profilerkit.cli.options import choose_form
+from profilerkit.cli.options import TypedOption, choose_form
 from profilerkit.process.clean_output import wants_color
 
-from .stores import FORMS, draw_grid, emit_json, report_errors
+from .stores import draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
     from ..run_diffs import RunDiff
     from ..running import Audit
     from ..summary import AuditResult
+
+#: The forms of the rows of a run, of --diff, and of --check.
+_FORMS = {
+    "": ("console", "json"),
+    "--diff": ("console", "json", "markdown"),
+    "--check": ("console", "markdown", "junit"),
+}
 
 
 @click.command("audit")
@@ -34,15 +41,32 @@ if TYPE_CHECKING:
     "--rerun", type=click.Choice(["failed", "all"]), help="Also run what is in the store: failed models, or all."
 )
 @click.option(
-    "--engine", default="local", show_default=True, metavar="NAME", help="What runs the models: local, or a plugin's."
+    "--engine", default="local", show_default=True, metavar="NAME", help="What runs the models: local or ray."
+)
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    cls=TypedOption,
+    help="The cluster of the engine ray; by default one on this machine.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
-@choose_form(*FORMS, help="Format of the printed rows: console or json; of --diff also markdown.")
+@choose_form(
+    *dict.fromkeys(form for forms in _FORMS.values() for form in forms),
+    help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.",
+)
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
+@click.option("--check", metavar="RUN", help="Run nothing; check a run of the store against a budget.")
+@click.option(
+    "--budget",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="The budget of --check, a TOML file; by default the budgets of the run's plan.",
+)
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 also if a row is not complete; with --diff if a value got worse or was lost.",
+    help="Exit with 1 also if a row is not complete; with --diff if a value got worse or was lost; with --check if a "
+    "limit is not certainly kept.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print neither rows nor progress, only errors.")
 def command(
@@ -50,6 +74,8 @@ def command(
     store: str | None,
     dry_run: bool,
     diff: tuple[str, str] | None,
+    check: str | None,
+    budget: str | None,
     form: str,
     strict: bool,
     quiet: bool,
@@ -60,28 +86,40 @@ def command(
     PLAN is a TOML file: models, settings, metrics and limits. What is in the store already is not run again. A model
     that crashes or hangs is a row with its reason; budgets of the plan that are exceeded make the exit code 1.
 
-    --diff takes runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
+    --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
+    if diff and check is not None:
+        raise click.UsageError("give --diff, or --check with its --budget")
+    _require_fitting("--diff" if diff else "" if check is None else "--check", form)
     if diff:
-        _refuse_options_of_running()
         _show_diff(_choose_store(plan, store), diff, form, strict, quiet)
-    elif form == "markdown":
-        raise click.BadParameter("'markdown': of rows there are console, json", param_hint="--format")
+    elif check is not None:
+        _show_check(_choose_store(plan, store), check, budget, form, strict, quiet)
     elif plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
     else:
         _run_plan(Path(plan), {"store": store, **running}, dry_run, form, strict, quiet)
 
 
-# Two runs that are over -----------------------------------------------------------------------------------------------
+def _require_fitting(verb: str, form: str) -> None:
+    """Raise `click.UsageError` for options and a form that --diff, --check, or a run without both does not have."""
+    for name in ("dry_run", "rerun", "engine", "address") if verb else ():
+        if _is_typed(name):
+            raise click.UsageError(f"{verb} runs nothing; leave out --{name.replace('_', '-')}")
+    if verb != "--check" and _is_typed("budget"):
+        raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
+    if form not in _FORMS[verb]:
+        where = f"with {verb}" if verb else "of rows"
+        raise click.BadParameter(f"{form!r}: {where} there are {', '.join(_FORMS[verb])}", param_hint="--format")
 
 
-def _refuse_options_of_running() -> None:
-    """Raise `click.UsageError` for an option of a run that stands in the call; pyproject.toml may set some for all."""
-    for name in ("dry_run", "rerun", "engine"):
-        source = click.get_current_context().get_parameter_source(name)
-        if source not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP):
-            raise click.UsageError(f"--diff runs nothing; leave out --{name.replace('_', '-')}")
+def _is_typed(name: str) -> bool:
+    """Return whether an option stands in the call; one of pyproject.toml is for the calls that have it."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
+# Runs that are over ---------------------------------------------------------------------------------------------------
 
 
 def _choose_store(plan: str | None, store: str | None) -> str:
@@ -116,6 +154,20 @@ def _print_diff(result: RunDiff, form: str) -> None:
     grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
     causes = write_causes((str(change.case), change.causes) for change in result.changes)
     emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
+
+
+def _show_check(store: str, run: str, budget: str | None, form: str, strict: bool, quiet: bool) -> None:
+    """Print which limits a run keeps; exit with code 1 if a limit is broken."""
+    with report_errors("--check"):
+        from profilerkit_budgets import Budget
+
+        from ..run_budgets import check_run
+
+        result = check_run(store, run, None if budget is None else Budget.load(budget))
+    if not quiet:
+        emit(result.write(form).rstrip("\n"))
+    if result.is_broken(strict):
+        sys.exit(NOT_KEPT)
 
 
 # A run ----------------------------------------------------------------------------------------------------------------
@@ -181,7 +233,7 @@ def _print_result(finished: AuditResult, form: str) -> None:
 
 
 def _list_broken_limits(audit: Audit, finished: AuditResult) -> list[str]:
-    """Return a line for each limit of the plan's budgets that is not kept, or that no model has layers for."""
+    """Return a line for each limit of the plan's budgets that is not kept."""
     from ..run_budgets import check_run
 
     return list(check_run(finished.store, finished.run).list_failed()) if audit.plan.budgets else []

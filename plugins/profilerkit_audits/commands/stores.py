@@ -181,7 +181,7 @@ def _write_regressions(result: Regressions, form: str) -> str:
 def export(store: str, output: Path, run: str | None, private: bool, quiet: bool) -> None:
     """Write the rows of a store to a file: Parquet or JSON lines with their reports, or CSV for a spreadsheet.
 
-    STORE is the path or URL of the store of an audit.
+    STORE is the path or URL of the store of an audit. 'profilerkit_audits.read_export' reads the first two.
     """
     with report_errors("--output" if run is None else "--output or --run"):
         from .. import exporting
