@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any, TypeAlias
 
 import torch
 from torch.nn import functional as F
-
-from profilerkit.process.cached import cached_property
 
 from ..compat.operators import efficient_attention, flash_attention
 from .attention_kernels import choose_kernel
@@ -47,24 +44,9 @@ class FusedAttention(PassMode):
         if func in _ATTENTION:
             query = args[0] if args else kwargs["query"]
             return func(*args, **kwargs) if query.is_nested else self._attend(*args, **kwargs)
-        if func is F.multi_head_attention_forward:
-            return self._run_multi_head(*args, **kwargs)
         if func is _ONE_HOT:
             return _make_one_hot(*args, **kwargs)
         return func(*args, **kwargs)
-
-    @cached_property
-    def _run_multi_head(self) -> Callable[..., Any]:
-        """Torch's own Python code of ``nn.MultiheadAttention``, which calls `_attend` for attention.
-
-        Its own copy of that name is out of a mode's reach. It is told that no tensor has a ``__torch_function__``: it
-        would come back here.
-        """
-        function: Any = F.multi_head_attention_forward
-        names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attend}
-        ours = FunctionType(function.__code__, {**function.__globals__, **names}, argdefs=function.__defaults__)
-        ours.__kwdefaults__ = function.__kwdefaults__
-        return ours
 
     def _attend(
         self,

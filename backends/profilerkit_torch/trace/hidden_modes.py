@@ -3,12 +3,13 @@
 No mode of the pass sees these calls, so the names are rebound to other functions, in torch and in the model's files:
 
 - ``has_torch_function`` would see the function modes of the pass. Copies of torch's own functions call it: they would
-  bypass these modes, and attention would be composed of operators.
+  bypass these modes, and attention would be composed of operators. Torch's own functions in Python would be called for
+  a second time by the mode, while the first call holds the arguments: a temporary tensor would live on.
 - ``isinstance(x, FakeTensor)`` would tell transformers that it is being recorded: then it makes masks that a run does
   not make.
 - ``to_dlpack``, which is written in C, asks the mode of the pass.
 
-Torch's own code still gets the true answers.
+The rest of torch's own code still gets the true answers.
 """
 
 from __future__ import annotations
@@ -92,13 +93,17 @@ def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str
 
 # The replacements, which give torch's own code the true answers -------------------------------------------------------
 
+#: Where torch has functions in Python, which call each other and functions in C++.
+_FUNCTIONS = (vars(torch.nn.functional), vars(torch.functional))
 #: The modes of the fake tensors of the passes that are running.
 _fake_modes: list[Any] = []
 
 
 def _is_asked_by_torch() -> bool:
-    """Return whether a replacement, which calls this function, was called by torch's own code."""
-    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == "torch"
+    """Return whether a replacement, which calls this function, was called by torch's own code, but for `_FUNCTIONS`."""
+    namespace = sys._getframe(2).f_globals
+    is_torchs = str(namespace.get("__name__", "")).partition(".")[0] == "torch"
+    return is_torchs and not any(namespace is functions for functions in _FUNCTIONS)
 
 
 def _ignore_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
@@ -161,4 +166,4 @@ _REPLACEMENTS: dict[int, Any] = {
     id(FakeTensor): _FakeTensor,
 }
 #: Where others find the originals in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_IN_TORCH = _find_bindings((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE))
+_IN_TORCH = _find_bindings((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE, *_FUNCTIONS))

@@ -99,6 +99,8 @@ class PassRecord(OperatorRecord, LayerListener):
         self.notes: list[str] = []
         #: The MACs of all operators, each by its own formula, also inside layers with a formula of their own.
         self.operator_macs: int = 0
+        #: The bytes that may be alive at most while a node of a backward pass runs; None if all bytes alive count.
+        self.most_alive: int | None = None
         #: How many layers around have a formula of their own.
         self._covered = 0
         self._treatments: dict[type, _Treatment] = {}
@@ -173,7 +175,8 @@ class PassRecord(OperatorRecord, LayerListener):
                 operator, macs=0, flops=0, attended_macs=None, is_masked=False, product_dtype=None, missing=""
             )
         self.operators.append(operator)
-        self.live_bytes.append(max(0, self.live.total) + bytes_inside)
+        alive = max(0, self.live.total) + bytes_inside
+        self.live_bytes.append(alive if self.most_alive is None else min(alive, self.most_alive))
 
     # Layers -----------------------------------------------------------------------------------------------------------
 

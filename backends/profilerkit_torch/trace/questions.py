@@ -55,8 +55,8 @@ _MAKERS: tuple[Any, ...] = (
     *(torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted),
     *(_TENSOR.new_empty, _TENSOR.new_empty_strided),
 )
-#: Functions that run as one kernel on a device; in a transform over meta tensors torch composes them of operators.
-_ATTENTION: tuple[Any, ...] = (functional.scaled_dot_product_attention, functional.multi_head_attention_forward)
+#: It runs as one kernel on a device; in a transform over meta tensors torch composes it of operators.
+_ATTENTION: Any = functional.scaled_dot_product_attention
 _PLAIN_INDICES = frozenset((int, slice, type(None), type(Ellipsis), torch.Tensor))
 _TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 
@@ -120,7 +120,7 @@ class Questions(PassMode):
             handlers |= {
                 **dict.fromkeys(VIEW_QUESTIONS, self._refuse_view),
                 make_dual: self._refuse_dual,
-                **dict.fromkeys(_ATTENTION, self._attend),
+                _ATTENTION: self._attend,
             }
         return handlers
 

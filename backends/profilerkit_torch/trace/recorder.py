@@ -16,6 +16,7 @@ from torch import nn
 
 from profilerkit.costs import Formula
 
+from ..compat.autograd import find_current_node
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor
@@ -28,6 +29,7 @@ from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
+from .node_memory import NodeMemory, count_beside_mask
 from .operator_facts import (
     OperatorCall,
     is_error_of_stand_ins,
@@ -121,6 +123,8 @@ class Recorder(WatchingMode, PassRecord):
         self._plans: PlanStore = find_plans(settings.kernels) if settings.on_meta else PlanStore({}, {})
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
+        #: The memory of the nodes of backward passes; below autograd none runs.
+        self._node_memory = None if settings.below_autograd else NodeMemory(self.live, self.operators)
 
     def refuse(self, reason: Refusal) -> NoReturn:
         """Raise an error that the model may catch, and have the pass be void."""
@@ -144,17 +148,22 @@ class Recorder(WatchingMode, PassRecord):
                 if func in EMPTY:
                     self.origins.exposed.note_empty(result)
                 return result
-        if self.settings.below_autograd and _is_grad_enabled():
+        if self.settings.below_autograd:
             self._require_no_gradients(args, kwargs)
         return self._dispatch(func, args, kwargs)
 
     def _require_no_gradients(self, args: Any, kwargs: Any) -> None:
-        """Refuse an operator whose result would have a gradient in a run."""
-        if any(tensor.requires_grad for tensor in tensors_among(args, kwargs)):
+        """Refuse an operator whose result would have a gradient in a run, and one of a backward pass."""
+        if find_current_node() is not None:  # of a transform: torch adds gradients up in place
+            self.refuse(Refusal.GRADIENTS)
+        if _is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_among(args, kwargs)):
             self.refuse(Refusal.GRADIENTS)
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Replay an operator that is remembered, or run it."""
+        if self._node_memory is not None:
+            func = self._node_memory.begin_operator(self._find_node(), func, args)
+            self.most_alive = self._node_memory.most_alive
         if not kwargs:
             kwargs = {}
             if id(func) in self._views:
@@ -168,6 +177,10 @@ class Recorder(WatchingMode, PassRecord):
         if plan is not None and plan.make is not None and self.settings.on_meta:
             return self._replay(plan, plan.make(args), call, signature)
         return self._run(call, signature.key, signature.has_suspects)
+
+    def _find_node(self) -> Any:
+        """Return the node of a backward pass in which operators run without gradients of their own; else None."""
+        return None if _is_grad_enabled() else find_current_node()
 
     def _run_with_device(self, call: OperatorCall) -> Any:
         """Run an operator that may leave the meta device: it is never remembered."""
@@ -317,7 +330,10 @@ class Recorder(WatchingMode, PassRecord):
             self.miss(operator.missing)
         if operator.is_masked and not self._covered:
             operator = replace(operator, attended_macs=count_macs_under_mask(call, operator.macs, self.values))
-        self._record(operator, reads, plan.bytes_inside)
+        inside = plan.bytes_inside
+        if self._node_memory is not None:
+            inside += count_beside_mask(self._find_node(), call.func, call.args, self.settings.kernels)
+        self._record(operator, reads, inside)
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
 

@@ -168,6 +168,7 @@ class RecordedPass:
         """Tell the recorder the known values of stand-ins, and have it answer questions of the model's code."""
         function = self.inputs.function
         settings = recorder.settings
+        recorder.questions = partial(hide_modes, ())
         if settings.stands_in:
             share_values(recorder, prepared, self.inventory.buffers)
             if function is None and not runs_other_code(self.inventory):

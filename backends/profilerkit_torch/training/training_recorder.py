@@ -28,7 +28,6 @@ from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import OperatorCall
 from ..trace.plans import Plan
 from ..trace.recorder import PassSettings, Recorder
-from .node_memory import NodeMemory, count_beside_mask
 from .trained_layers import TrainedLayers
 
 __all__ = ["TrainingRecorder"]
@@ -52,7 +51,6 @@ class TrainingRecorder(Recorder):
         #: To how many scores torch adds a mask that costs nothing; None outside of such attention.
         self._free_scores: int | None = None
         self._holds_inside = False  #: whether the caller holds what the operators make inside
-        self._node_memory = NodeMemory(self.live, self.operators)
 
     def begin_forward(self) -> None:
         """Record the work from here on as the forward pass."""
@@ -115,29 +113,26 @@ class TrainingRecorder(Recorder):
         """Record the operator for the layer that it belongs to."""
         if func is _DETACH:  # autograd detaches the tensors that it saves: no work
             return self._run_view(OperatorCall(func, args, kwargs or {}))
-        node = self._find_node()
+        node = self._find_step_node()
         if node is None:
-            self._node_memory.leave()
             return super()._dispatch(func, args, kwargs)
         if func is _CLONE and not is_plain(args[0]) and hasattr(node, "variable"):
             return self._run_view(OperatorCall(_DETACH, args, {}))  # as torch without a mode: a sparse gradient
-        func = self._node_memory.begin_operator(node, func, args)
         with self.layers.work_for(*self.layers.find_maker(node)):
             return super()._dispatch(func, args, kwargs)
 
-    def _find_node(self) -> Any:
+    def _find_step_node(self) -> Any:
         """Return the node of the backward pass that runs; None in the forward pass, and in a layer that runs again."""
         return find_current_node() if self.phase == "backward" and self.layers.is_idle else None
 
+    def _find_node(self) -> Any:
+        return super()._find_node() if self.phase == "forward" else self._find_step_node()
+
     def _record_run(self, plan: Plan, result: Any, call: OperatorCall, reads: tuple[int, ...]) -> None:
-        node = self._find_node()
-        cost = self._price(node, plan.operator, call, result)
+        cost = self._price(self._find_step_node(), plan.operator, call, result)
         if cost is not None:
             operator = msgspec.structs.replace(plan.operator, macs=cost.macs, flops=cost.flops)
             plan = msgspec.structs.replace(plan, operator=operator)
-        beside = count_beside_mask(node, call.func, call.args, self.settings.kernels)
-        if beside:
-            plan = msgspec.structs.replace(plan, bytes_inside=plan.bytes_inside + beside)
         if self._holds_inside:
             plan = msgspec.structs.replace(plan, bytes_inside=0, unknown_inside="")
         super()._record_run(plan, result, call, reads)
@@ -152,8 +147,6 @@ class TrainingRecorder(Recorder):
 
     def _record(self, operator: OpRecord, reads: tuple[int, ...] = (), bytes_inside: int = 0) -> None:
         super()._record(operator, reads, bytes_inside)
-        if self._node_memory.most_alive is not None:
-            self.live_bytes[-1] = min(self.live_bytes[-1], self._node_memory.most_alive)
         self._peak.note(self.live_bytes[-1])
 
     # Layers ---------------------------------------------------------------------------------------------------------

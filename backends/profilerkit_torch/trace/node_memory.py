@@ -16,8 +16,8 @@ from profilerkit.trace.records import OpRecord
 from ..compat.autograd import count_references, count_references_in_sum, list_followers, read_node_number
 from ..compat.operators import find_operator
 from ..model.storages import count_stored_bytes
-from ..trace.live_bytes import LiveBytes
-from ..trace.operator_facts import tensors_in
+from .live_bytes import LiveBytes
+from .operator_facts import tensors_in
 
 __all__ = ["NodeMemory", "count_beside_mask"]
 
@@ -95,12 +95,14 @@ class NodeMemory:
         self._references_in_sum = count_references_in_sum()
         self._running = _Node(-1, 0, 0)
 
-    def leave(self) -> None:
-        """Note that the next operators belong to no node."""
-        self.most_alive = None
-
     def begin_operator(self, node: Any, func: Any, args: Any) -> Any:
-        """Note an operator of a node, and return the operator of a real run: in place if torch writes so there."""
+        """Note an operator of a node, and return the operator of a real run: in place if torch writes so there.
+
+        ``node`` is None for an operator that belongs to no node.
+        """
+        if node is None:
+            self.most_alive = None
+            return func
         number = read_node_number(node)
         if number != self._running.number:
             self._running = _Node(number, len(self._operators), self._live.total)
