@@ -53,13 +53,12 @@ class CostRegistry:
         self.framework = framework
         self._shipped = shipped
         self._called_with = called_with or {}
-        #: The formulas outside of any block.
-        self._lasting = _Block({}, is_scope=True)
-        #: The formulas as the backend ships them, for `list_added`.
-        self._as_shipped: dict[Any, Formula] = {}
-        #: The blocks around the code, the outermost first: the formulas outside of any, then those of `scoped` and
-        #: `override`.
-        self._blocks: ContextVar[tuple[_Block, ...]] = ContextVar(f"{framework}_blocks", default=(self._lasting,))
+        #: The formulas that the backend ships, and those that others have added to last.
+        self._as_shipped, self._lasting = _Block({}, is_scope=True), _Block({}, is_scope=True)
+        #: The blocks around the code, the outermost first: these two, then those of `scoped` and `override`.
+        self._blocks: ContextVar[tuple[_Block, ...]] = ContextVar(
+            f"{framework}_blocks", default=(self._as_shipped, self._lasting)
+        )
         #: Grows with each change of a formula, and with each block that begins or ends.
         self._changes = 0
 
@@ -100,7 +99,7 @@ class CostRegistry:
 
         They stay after a block of `scoped`, because a plugin is loaded once, wherever its first profile happens to run.
         """
-        outermost = self._blocks.get()[:1]
+        outermost = self._blocks.get()[:2]
         for trial in ((_Block({}, is_scope=True),), ()):  # at first an error leaves nothing registered
             with self._within((*outermost, *trial)):
                 for key, formula in formulas.items():
@@ -118,9 +117,10 @@ class CostRegistry:
     def mark_as_shipped(self) -> None:
         """Take the formulas of now for those that come with the backend, which calls this after it registered its own.
 
-        Reports name each other formula that is in force among the conditions of their numbers.
+        Any other comes before all of them, and reports name it among the conditions of their numbers.
         """
-        self._as_shipped = dict(self._lasting.formulas)
+        self._as_shipped.formulas.update(self._lasting.formulas)
+        self._lasting.formulas.clear()
 
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that are not those of the backend for their keys: the caller's, the plugins'.
@@ -128,13 +128,14 @@ class CostRegistry:
         A formula of the backend that the caller gives to another key is one of them.
         """
         in_force: dict[Any, Formula] = {}
-        for block in self._blocks.get():
+        shipped, *others = self._blocks.get()
+        for block in others:
             in_force |= block.formulas
-        return {key: formula for key, formula in in_force.items() if self._as_shipped.get(key) is not formula}
+        return {key: formula for key, formula in in_force.items() if shipped.formulas.get(key) is not formula}
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys that have a formula outside of any scope."""
-        return iter(tuple(self._lasting.formulas))
+        return iter(self._as_shipped.formulas | self._lasting.formulas)
 
     def __contains__(self, key: Any) -> bool:
         return self.get(key) is not None

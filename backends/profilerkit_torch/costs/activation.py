@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit.costs import activation
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs, register_per_element
+from .registry import Cost, Shape, register_op_cost, register_per_element
 from .sparse import count_stored
 
 #: The formula for each element of the output, by operator.
@@ -39,19 +39,19 @@ register_per_element(_BY_OUTPUT, argument=None)
 register_per_element(_BY_INPUT)
 
 
-@register_op_costs("aten::logit", "aten::logit_")
+@register_op_cost("aten::logit")
 def logit(x: Shape, eps: float | None = None, *, out: Shape) -> Cost:
     """``log(x / (1 - x))``, of x between ``eps`` and ``1 - eps``."""
     return activation.logit(out.numel, clamps=eps is not None)
 
 
-@register_op_costs("aten::clamp", "aten::clamp_")
+@register_op_cost("aten::clamp")
 def clamp(x: Shape, low: Any = None, high: Any = None, *, out: Shape) -> Cost:
     """One comparison for each element and bound."""
     return activation.clamp(out.numel, (low is not None) + (high is not None))
 
 
-@register_op_costs("aten::gelu", "aten::gelu_")
+@register_op_cost("aten::gelu")
 def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
     """Return the cost by ``erf``, or by ``tanh``."""
     return activation.gelu(out.numel, approximate=approximate != "none")

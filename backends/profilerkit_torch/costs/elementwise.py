@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit.costs import constants, elementwise, reduction
 
-from .registry import Cost, Shape, register_existing, register_op_costs, register_per_element
+from .registry import Cost, Shape, register_existing, register_op_cost, register_per_element
 
 #: Operators by their constant of the convention; operators in place and over lists have the same constant.
 _FUNCTIONS = {
@@ -88,7 +88,7 @@ def _price_lists(count: Callable[[], int], *operands: Any, alpha: float = 1, out
 
 _counts: dict[str, Callable[[], int]] = {name: partial(count_operations, f"aten::{name}") for name in _LISTS.split()}
 for _name, _count in (_counts | _LISTS_OF_SEVERAL).items():
-    register_existing(partial(_price_lists, _count), f"_foreach_{_name}", f"_foreach_{_name}_")
+    register_existing(partial(_price_lists, _count), f"_foreach_{_name}")
 
 # Single operators -----------------------------------------------------------------------------------------------------
 
@@ -108,9 +108,9 @@ register_per_element(
 
 #: Elementary functions that torch does not tag.
 _UNTAGGED = """
-    aten::floor_divide aten::floor_divide_ aten::threshold aten::threshold_ prims::bessel_i0 prims::bessel_i0e
-    prims::bessel_i1 prims::bessel_i1e prims::bessel_j0 prims::bessel_j1 prims::cbrt prims::erf_inv prims::erfcx
-    prims::ndtri prims::spherical_bessel_j0 prims::zeta
+    aten::floor_divide aten::threshold prims::bessel_i0 prims::bessel_i0e prims::bessel_i1 prims::bessel_i1e
+    prims::bessel_j0 prims::bessel_j1 prims::cbrt prims::erf_inv prims::erfcx prims::ndtri prims::spherical_bessel_j0
+    prims::zeta
 """
 
 
@@ -121,7 +121,7 @@ def _price_elements(name: str, elements: int) -> Cost:
 register_per_element({name: partial(_price_elements, name) for name in _UNTAGGED.split()}, argument=None)
 
 
-@register_op_costs("aten::_add_relu", "aten::_add_relu_")
+@register_op_cost("aten::_add_relu")
 def add_and_relu(x: Shape, y: Any, alpha: float = 1, *, out: Shape) -> Cost:
     """``max(x + alpha * y, 0)``; of a number y the product is free."""
     scaled = out.numel if alpha != 1 and isinstance(y, Shape) else 0

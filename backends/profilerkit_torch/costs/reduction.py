@@ -34,16 +34,13 @@ def trace(x: Shape, *, out: Shape) -> Cost:
     return reduction.total(min(x))
 
 
-@register_op_costs(
-    "aten::scatter_add aten::scatter_add_ aten::scatter_reduce aten::scatter_reduce_ aten::scatter.reduce",
-    "aten::scatter_.reduce aten::scatter.value_reduce aten::scatter_.value_reduce",
-)
+@register_op_costs("aten::scatter_add", "aten::scatter_reduce", "aten::scatter.reduce", "aten::scatter.value_reduce")
 def scatter(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition, product or comparison for each index: further elements of a larger source are not used."""
     return reduction.scatter(index.numel)
 
 
-@register_op_costs("aten::index_add", "aten::index_add_", "aten::index_reduce", "aten::index_reduce_")
+@register_op_costs("aten::index_add", "aten::index_reduce")
 def accumulation(x: Shape, dim: int, index: Any, source: Shape, *_: Any, alpha: float = 1, out: Any, **__: Any) -> Cost:
     """One addition (or comparison) for each element of the source, and a product with its factor."""
     scaled = 0 if alpha == 1 else source.numel

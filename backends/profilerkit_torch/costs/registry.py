@@ -167,7 +167,7 @@ def register_by_name(*names: str) -> Callable[[F], F]:
 
 
 def register_existing(formula: Formula, *names: str) -> None:
-    """Give a formula to the operators that this release of torch has: not each has an in-place variant."""
+    """Give a formula to the operators of aten that this release of torch has."""
     for name in names:
         if hasattr(torch.ops.aten, name):
             register_op_cost(f"aten::{name}", formula)
@@ -182,15 +182,15 @@ def register_per_element(formulas: Mapping[str, Callable[[int], Cost]], argument
 def register_elements(formula: Callable[[int], Cost], *names: str, argument: int | None = 0) -> None:
     """Give operators a formula for each element of an argument, or of the output, which may be several tensors.
 
-    A text may have several names. A name without a namespace is an operator of aten, and its in-place variant.
-    ``argument`` is the position of the argument; None for the output.
+    A text may have several names; a name without a namespace is an operator of aten. ``argument`` is the position of
+    the argument; None for the output.
     """
     per_element = partial(_count_elements, formula, argument)
     for name in " ".join(names).split():
         if "::" in name:
             register_op_cost(name, per_element)
         else:
-            register_existing(per_element, name, f"{name}_")
+            register_existing(per_element, name)
 
 
 def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args: Any, out: Any, **_: Any) -> Cost:
@@ -214,7 +214,8 @@ def is_free(func: Any) -> bool:
 def find_formula(func: Any) -> Formula | None:
     """Return the formula for an operator: a formula for the overload comes before a formula for all overloads.
 
-    An in-place operator of torch without a formula, ``aten::mul_``, has the formula of ``aten::mul``.
+    An in-place operator of torch, ``aten::mul_``, has the formula of ``aten::mul``, unless somebody gives it another:
+    no formula is shipped for it, which would be left when a user replaces the other one.
     """
     name, overload_name = str(read_schema(func).name), read_schema(func).overload_name or "default"
     names = (name, name.removesuffix("_")) if name.startswith("aten::") else (name,)

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import ones, trace_complete
+from hook_plugins import lasting_for_a_test
+from tiny import Call, ones, trace, trace_complete
 from torch import nn
+from torch.nn import functional as F
 
 from profilerkit import RegistrationConflictError
 from profilerkit_torch import Cost, TorchProfiler, costs
@@ -114,3 +116,21 @@ def test_a_formula_that_torch_has_for_another_operator_is_the_callers(registers:
         assert TorchProfiler(nn.Tanh(), inputs=torch.ones(3, 7)).compute_status("trace").flops == 5 * 21
     assert (flops_of_new(), profiler.compute_status("trace").flops) == (tanh, tanh[0])
     assert TorchProfiler(nn.Tanh(), inputs=torch.ones(3, 7)).compute_status("trace").flops == 21
+
+
+#: By the operator that is given a formula to last: two calls of it, in place or by an overload with a shipped formula.
+REPLACED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "aten::silu": lambda x: (F.silu(x), F.silu(x.clone(), inplace=True)),
+    "aten::elu": lambda x: (F.elu(x), F.elu(x.clone(), inplace=True)),
+    "aten::clamp": lambda x: (x.clamp(0, 1), x.clone().clamp_(0, 1)),
+    "aten::scatter_add": lambda x: [y.scatter_add_(0, torch.arange(4), x) for y in (x.clone(), x.clone())],
+    "aten::rnn_relu": lambda x: [nn.RNN(4, 2, nonlinearity="relu")(x[None]) for _ in range(2)],
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_a_formula_that_is_registered_to_last_comes_before_all_that_are_shipped(name: str) -> None:
+    with lasting_for_a_test(COSTS):
+        costs.register_op_cost(name, lambda *_, out, **__: costs.Cost(0, 1000), override=True)
+        found = trace(Call(lambda self, x: REPLACED[name](x)), torch.ones(4))
+    assert [operator.flops for operator in found.operators if operator.flops] == [1000, 1000]
