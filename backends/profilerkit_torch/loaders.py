@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 import zipfile
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,18 +19,18 @@ from profilerkit.error_text import error_line
 from profilerkit.hooks.infos import make_refusal
 from profilerkit.models.loaded_files import find_namespace
 from profilerkit.process.files import require_whole
+from profilerkit.process.restoring import for_each, restored
 
-from .model.file_checks import require_harmless_program
-from .model.pickles import join_imported_names, refuse_code
+__all__ = ["load_file", "read_file", "refuse_code"]
 
-__all__ = ["load_file", "read_file"]
+_FORCED, _FORBIDDEN = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
 def load_file(spec: str, trust: bool = False) -> LoadedModel:
     """Return the model in a file: an exported program (``.pt2``) with its example inputs, or TorchScript.
 
-    Raises `InputError` for a file that holds weights alone, and for a file that may run code when it is read, such as
-    TorchScript and a pickled model; with ``trust`` the latter is read.
+    Raises `InputError` for a file that holds weights alone, and without ``trust`` for all others: reading them may run
+    code, and no search of their content finds each way to do so.
     """
     path = Path(spec)
     if not path.is_file():
@@ -42,11 +44,14 @@ def load_file(spec: str, trust: bool = False) -> LoadedModel:
 
 def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
     """Return an exported program, with the inputs of its export if the file has them."""
-    require_whole(path)
     if not trust:
-        require_harmless_program(path)
-    with nullcontext() if trust else refuse_code():
-        program = read_file(spec, lambda: torch.export.load(path))
+        raise make_refusal(
+            spec,
+            "is a program of torch.export: torch unpickles objects in it, and runs Python code that it makes of names "
+            "and sizes in it",
+        )
+    require_whole(path)
+    program = read_file(spec, lambda: torch.export.load(path))
     examples = program.example_inputs
     return LoadedModel(program, ModelInputs(*examples[0], **examples[1]) if examples else None, name=path.stem)
 
@@ -65,8 +70,7 @@ def _load_script(spec: str, path: Path, trust: bool) -> LoadedModel:
     if not trust:
         raise make_refusal(
             spec,
-            "is a TorchScript program: its operators can overwrite any file of yours, also while it is loaded; "
-            "torch.export.save(..., 'model.pt2') writes a file that is checked instead",
+            "is a TorchScript program: its operators can overwrite any file of yours, also while it is loaded",
         )
     require_whole(path)
     with warnings.catch_warnings():
@@ -91,17 +95,44 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
         with find_namespace(path.parent).in_use() if trust else refuse_code():
             return torch.load(path, map_location="cpu", weights_only=not trust)
     except pickle.UnpicklingError as error:
-        names = join_imported_names(path.read_bytes())
+        names = ", ".join(_list_unsafe_names(path))
+        what = f" (it names {names})" if names else ", or a pickle that torch does not read safely"
         raise make_refusal(
             spec,
-            f"holds a pickled model{f' (it names {names})' if names else ''}: reading it would run whatever code is in "
-            "it; file.py:name of a function that builds the model runs no code but that, and "
-            "torch.export.save(..., 'model.pt2') writes a file that runs none",
+            f"holds a pickled model{what}: reading it would run whatever code is in it; file.py:name of a function that "
+            "builds the model runs no code but that",
         ) from error
     except MemoryError:
         raise
     except Exception as error:  # whatever is in the file
         raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error_line(error)}") from error
+
+
+def _list_unsafe_names(path: Path) -> list[str]:
+    """Return the functions and classes beside tensors that a file of ``torch.save`` imports, where torch finds them."""
+    try:
+        return torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    except (ValueError, pickle.UnpicklingError):  # of torch before 1.6, or of another protocol
+        return []
+
+
+@contextmanager
+def refuse_code() -> Iterator[None]:
+    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets.
+
+    Torch reads that from the environment of the process, which is as it was afterwards.
+    """
+    before = [(name, os.environ.get(name)) for name in (_FORCED, _FORBIDDEN)]
+    with restored(partial(for_each, _set_variable, before)):
+        for_each(_set_variable, [(_FORCED, "1"), (_FORBIDDEN, None)])
+        yield
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
 
 
 def read_file(spec: str, load: Callable[[], Any]) -> Any:

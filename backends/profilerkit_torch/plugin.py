@@ -53,7 +53,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
     return [
         LoaderInfo(
-            "torch", _is_file, _load_file, "path/to/program.pt2 (or TorchScript, with --trust)", frameworks=("torch",)
+            "torch", _is_file, _load_file, "path/to/program.pt2 (or TorchScript), with --trust", frameworks=("torch",)
         ),
         _offer_image_models("timm"),
         _offer_image_models("torchvision"),

@@ -134,7 +134,7 @@ FILES: Mapping[str, tuple[Callable[[Path], Any], Nodes]] = {
 
 
 def profile_file(path: Path, inputs: Any) -> Any:
-    loaded = load_model(str(path))
+    loaded = load_model(str(path), trust=True)
     model, examples = getattr(loaded, "model", loaded), getattr(loaded, "inputs", None)
     return profile(model, examples if inputs is None else inputs, metrics=["macs", "total_params"])
 

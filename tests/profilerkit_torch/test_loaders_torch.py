@@ -31,7 +31,7 @@ class Net(nn.Module):
 @pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # of torch 2.10, in its own loading
 def test_an_exported_program_with_its_inputs(tmp_path: Path) -> None:
     torch.export.save(torch.export.export(Net(), (torch.ones(3, 4),)), tmp_path / "net.pt2")
-    loaded = load_model(str(tmp_path / "net.pt2"))
+    loaded = load_model(str(tmp_path / "net.pt2"), trust=True)
     assert isinstance(loaded, LoadedModel)
     assert isinstance(loaded.model, torch.export.ExportedProgram)
     assert loaded.name == "net"
@@ -90,7 +90,7 @@ def test_files_that_are_none_are_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"text\.pt (is no file of torch's|holds a pickled)"):
         load_model(str(tmp_path / "text.pt"))
     with pytest.raises(InputError, match=r"text\.pt2 cannot be read: "):
-        load_model(str(tmp_path / "text.pt2"))
+        load_model(str(tmp_path / "text.pt2"), trust=True)
 
 
 def test_timm_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Files of torch, exported programs and scripts."""
+"""Exported programs and scripts."""
 
 from __future__ import annotations
 
@@ -7,27 +7,14 @@ from typing import Any
 
 import torch
 
-from profilerkit.backend_kit.private_names import field, find
+from profilerkit.backend_kit.private_names import field
 
-from .names import find_first, read_attribute, require
+from .names import read_attribute, require
 
-#: Names in torch's own files, of all releases.
-PICKLED_NAMES = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
-#: Reads the records of a file of torch; without it the file is refused unless it is trusted.
-FileReader: Any = require("torch._C.PyTorchFileReader", purpose="looks into files before they are read")
-#: The schemas of all operators of a name; without it none is known as harmless, and a program with one is refused.
-schemas_by_name: Callable[[str], list[Any]] = find_first(
-    "torch._C._jit_get_schemas_for_operator", instead=lambda name: []
-)
 #: Puts values into the structure that a program takes.
 tree_unflatten: Callable[[Any, Any], Any] = require(
     "torch.utils._pytree.tree_unflatten", purpose="gives an exported program its inputs"
 )
-
-
-def list_symbolic_functions() -> tuple[str, ...]:
-    """Return the names of functions of sizes that are not fixed; without them a program that uses one is refused."""
-    return tuple(find("torch.utils._sympy.functions.__all__") or ())
 
 
 def read_script_type(value: torch.ScriptObject) -> str:
