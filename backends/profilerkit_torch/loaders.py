@@ -99,8 +99,8 @@ def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
         what = f" (it names {names})" if names else ", or a pickle that torch does not read safely"
         raise make_refusal(
             spec,
-            f"holds a pickled model{what}: reading it would run whatever code is in it; file.py:name of a function that "
-            "builds the model runs no code but that",
+            f"holds a pickled model{what}: reading it would run whatever code is in it; file.py:name of a function "
+            "that builds the model runs no code but that",
         ) from error
     except MemoryError:
         raise
