@@ -27,9 +27,6 @@ class ChromeTrace:
     def layer(self, path: str, start: float, end: float, thread: int = HOST) -> None:
         self.range(f"profilerkit layer: {path}", start, end, thread)
 
-    def module(self, name: str, start: float, end: float) -> None:
-        self._add("python_function", f"nn.Module: {name}", start, end, {})
-
     def operator(self, name: str, start: float, end: float, thread: int = HOST, **args: Any) -> int:
         self.ids += 1
         named = {key.replace("_", " "): value for key, value in args.items()}

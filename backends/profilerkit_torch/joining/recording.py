@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.count_text import format_count
@@ -15,12 +15,23 @@ from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Recording, measure_extent, sum_covered
 
 from ..operator_timing.events import EventKind, Frame, make_frames
-from .layers import BY_ORDER, find_layers, has_repeated_layers
-from .profiled_operators import explain_whole_layers
+from .layers import BY_ORDER, find_layers
+from .operator_order import has_repeated_layers
+from .profiled_operators import find_whole_layer
 from .trace_events import DeviceEvent, read_operator_id, split_events
-from .windows import Window
+from .windows import Window, find_index
 
 __all__ = ["read_recording"]
+
+
+class _Run(NamedTuple):
+    """A kernel that ran on a device, or an operator on the host without the operators that it called."""
+
+    name: str
+    seconds: float
+    start: float
+    end: float
+    frame: Frame | None  #: the operator, or the frame that started the kernel; None if it is not known
 
 
 def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Recording:
@@ -40,127 +51,89 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
     frames = make_frames(host)
     windows, by = find_layers(frames, trace)
     require_passes(len(windows), skip)
-    sums = _Sums(windows, skip)
-    notes = [*_note_unknown_gradients(frames, trace, by), *explain_whole_layers(frames)]
-    if device:
-        unlinked = sums.add_kernels(device, _Launches(frames))
-        notes += [f"{format_count(unlinked, 'kernel')} without an operator that started them"] if unlinked else []
-    else:
-        sums.add_operators(frames)
-    notes += sums.note_outside("kernels" if device else "operators")
-    name = _read_device_name(profile.header) if device else ""
-    passes = sums.measure_passes()
-    between = max(mean(passes) - sums.measure_busy(), 0.0)
-    return Recording(sums.average(), passes, between, name, bool(device), by, notes=tuple(notes))
+    passes, outside = _divide(_list_kernels(device, frames) if device else _list_operators(frames), windows)
+    passes = passes[skip:]
+    spans = [[(run.start, run.end) for run in runs] for runs in passes]
+    seconds = tuple(map(measure_extent, spans))
+    busy = sum(map(sum_covered, spans)) / len(passes)
+    counted = [frame for frame in frames if windows[skip].start <= frame.event.start < windows[-1].end]
+    return Recording(
+        _average(passes),
+        seconds,
+        between=max(mean(seconds) - busy, 0.0),
+        device=_read_device_name(profile.header) if device else "",
+        on_device=bool(device),
+        by=by,
+        notes=(
+            *_note_unknown_gradients(counted, trace, by),
+            *_note_whole_layers(counted),
+            *_note_unlinked(chain.from_iterable(passes)),
+            *_note_outside(outside, "kernels" if device else "operators"),
+        ),
+    )
 
 
-class _Launches:
-    """The frames that start kernels: calls of the device's driver, and operators.
+# Kernels, operators and their passes ----------------------------------------------------------------------------------
+
+
+def _list_operators(frames: Iterable[Frame]) -> Iterator[_Run]:
+    for frame in frames:
+        if frame.is_work:
+            yield _Run(frame.event.name, frame.seconds, frame.event.start, frame.event.end, frame)
+
+
+def _list_kernels(kernels: Iterable[DeviceEvent], frames: Iterable[Frame]) -> Iterator[_Run]:
+    """Yield the kernels, each with the call of the device's driver, or the operator, that started it.
 
     A kernel has the correlation of the driver's call, and the id of the operator that made this call.
     """
-
-    def __init__(self, frames: Iterable[Frame]) -> None:
-        self._calls: dict[Any, Frame] = {}
-        self._operators: dict[Any, Frame] = {}
-        for frame in frames:
-            args = frame.event.args
-            if frame.event.kind is EventKind.DRIVER:
-                self._calls[args.get("correlation")] = frame
-            elif frame.is_work:
-                self._operators[read_operator_id(args)] = frame
-        self._calls.pop(None, None)
-        self._operators.pop(None, None)
-
-    def find(self, kernel: DeviceEvent) -> Frame | None:
-        """Return the frame that started a kernel on a device; None if the profile does not tell."""
-        call = self._calls.get(kernel.correlation)
-        if call is None:
-            return self._operators.get(kernel.external)
-        if call.outer is None:  # another thread may have made the call for an operator
-            return self._operators.get(read_operator_id(call.event.args), call)
-        return call
+    calls: dict[Any, Frame] = {}
+    operators: dict[Any, Frame] = {}
+    for frame in frames:
+        if frame.event.kind is EventKind.DRIVER:
+            calls[frame.event.args.get("correlation")] = frame
+        elif frame.is_work:
+            operators[read_operator_id(frame.event.args)] = frame
+    for ids in (calls, operators):
+        ids.pop(None, None)
+    for kernel in kernels:
+        started_by = calls.get(kernel.correlation)
+        if started_by is None:
+            started_by = operators.get(kernel.external)
+        elif started_by.outer is None:  # another thread may have made the call for an operator
+            started_by = operators.get(read_operator_id(started_by.event.args), started_by)
+        yield _Run(kernel.name, kernel.end - kernel.start, kernel.start, kernel.end, started_by)
 
 
-class _Sums:
-    """Adds kernels up over the passes, except the first ``skip``."""
+def _divide(runs: Iterable[_Run], windows: Sequence[Window]) -> tuple[list[list[_Run]], list[_Run]]:
+    """Return the runs that were started in each pass, and those outside of all passes.
 
-    def __init__(self, windows: Sequence[Window], skip: int) -> None:
-        self._windows, self._skip = windows, skip
-        self._starts = [window.start for window in windows]
-        self._times = KernelTimes()
-        #: The seconds at which kernels begin and end, by the index of the pass.
-        self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        self._outside: list[float] = []  #: the seconds of kernels outside of the passes
+    A kernel without a known start belongs to the last pass that began before it.
+    """
+    passes: list[list[_Run]] = [[] for _ in windows]
+    outside: list[_Run] = []
+    starts = [window.start for window in windows]
+    for run in runs:
+        if run.frame is None:
+            index = bisect_right(starts, run.start) - 1
+            within = passes[index] if index >= 0 else outside
+        else:
+            started = find_index(windows, run.frame.event.start)
+            within = outside if started is None else passes[started]
+        within.append(run)
+    return passes, outside
 
-    def add_operators(self, frames: Sequence[Frame]) -> None:
-        """Add the operators on the host, each without the operators that it called."""
-        for frame in frames:
-            if frame.is_work:
-                self._add(frame, frame.event.name, frame.seconds, (frame.event.start, frame.event.end))
 
-    def add_kernels(self, kernels: Sequence[DeviceEvent], launches: _Launches) -> int:
-        """Add kernels on a device; return how many of them no operator has started."""
-        frames = [launches.find(kernel) for kernel in kernels]
-        for frame, kernel in zip(frames, kernels, strict=True):
-            self._add(frame, kernel.name, kernel.end - kernel.start, (kernel.start, kernel.end))
-        return frames.count(None)
-
-    def _add(self, frame: Frame | None, name: str, seconds: float, span: tuple[float, float]) -> None:
-        """Add a kernel to the pass in which a frame has started it.
-
-        A kernel without a known start belongs to the last pass that began before it.
-        """
-        started = span[0] if frame is None else frame.event.start
-        index = bisect_right(self._starts, started) - 1
-        if index < 0 or (frame is not None and started >= self._windows[index].end):
-            self._outside.append(seconds)
-        elif index >= self._skip:
-            self._spans[index].append(span)
-            if frame is None:
-                self._times.add(seconds, name, None, around="no operator")
-                return
+def _average(passes: Sequence[Sequence[_Run]]) -> tuple[RecordedKernel, ...]:
+    """Return the kernels of one pass, on average."""
+    times = KernelTimes()
+    for name, seconds, _, _, frame in chain.from_iterable(passes):
+        if frame is None:
+            times.add(seconds, name, None, around="no operator")
+        else:
             phase = "backward" if frame.is_backward else "forward"
-            self._times.add(seconds, name, frame.layer, phase, _find_surroundings(frame) if frame.layer is None else "")
-
-    def average(self) -> tuple[RecordedKernel, ...]:
-        """Return the kernels of one pass; raises `ProfileFileError` if there are none."""
-        kernels = self._times.average(len(self._windows) - self._skip)
-        if not kernels:
-            raise ProfileFileError("the passes of the profile have no operator in them")
-        return kernels
-
-    def measure_passes(self) -> tuple[float, ...]:
-        """Return the seconds of each pass."""
-        return tuple(measure_extent(self._spans[index]) for index in range(self._skip, len(self._windows)))
-
-    def measure_busy(self) -> float:
-        """Return the seconds of a pass in which at least one kernel runs."""
-        return sum(map(sum_covered, self._spans.values())) / (len(self._windows) - self._skip)
-
-    def note_outside(self, what: str) -> list[str]:
-        """Return a note on the kernels or operators outside of the passes, if there are any."""
-        if not self._outside:
-            return []
-        taken = scale_value(sum(self._outside), "s", Scale.TIME)
-        return [f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
-
-
-def _note_unknown_gradients(frames: Sequence[Frame], trace: ModelTrace, by: str) -> list[str]:
-    """Return a note if the layers of gradients are not known."""
-    nodes = [frame for frame in frames if frame.event.kind is EventKind.NODE]
-    if not nodes:
-        return []
-    if all(frame.event.number < 0 for frame in nodes):
-        why = f"the {len(nodes)} nodes of gradients have no sequence numbers, as in profiles of torch 1.8"
-    elif by == BY_ORDER and has_repeated_layers(trace):
-        why = "a checkpoint runs layers again in the backward pass, and the profile names no layers"
-    else:
-        return []
-    return [
-        f"{why}: the layers of gradients are not known, their time belongs to none, and layers of a training step have "
-        "no rates"
-    ]
+            times.add(seconds, name, frame.layer, phase, _find_surroundings(frame) if frame.layer is None else "")
+    return times.average(len(passes))
 
 
 def _find_surroundings(frame: Frame) -> str:
@@ -168,6 +141,42 @@ def _find_surroundings(frame: Frame) -> str:
     around = [outer.event for outer in frame.around if outer.event.kind is not EventKind.PASS]
     ranges = [event.name for event in around if event.kind is EventKind.RANGE]
     return ranges[-1] if ranges else around[-1].name
+
+
+# Notes, and the device ------------------------------------------------------------------------------------------------
+
+
+def _note_unknown_gradients(frames: Sequence[Frame], trace: ModelTrace, by: str) -> Iterator[str]:
+    """Yield a note if the layers of gradients are not known."""
+    nodes = [frame for frame in frames if frame.event.kind is EventKind.NODE]
+    if nodes and all(frame.event.number < 0 for frame in nodes):
+        why = "the nodes of gradients have no sequence numbers, as in profiles of torch 1.8"
+    elif nodes and by == BY_ORDER and has_repeated_layers(trace):
+        why = "a checkpoint runs layers again in the backward pass, and the profile names no layers"
+    else:
+        return
+    yield (
+        f"{why}: the layers of gradients are not known, their time belongs to none, and layers of a training step have "
+        "no rates"
+    )
+
+
+def _note_whole_layers(frames: Sequence[Frame]) -> Iterator[str]:
+    whole = find_whole_layer(frames)
+    if whole:
+        yield f"{whole}: the layers inside of it have no time of their own"
+
+
+def _note_unlinked(runs: Iterable[_Run]) -> Iterator[str]:
+    unlinked = sum(run.frame is None for run in runs)
+    if unlinked:
+        yield f"{format_count(unlinked, 'kernel')} without an operator that started them"
+
+
+def _note_outside(runs: Sequence[_Run], what: str) -> Iterator[str]:
+    if runs:
+        taken = scale_value(sum(run.seconds for run in runs), "s", Scale.TIME)
+        yield f"{len(runs)} {what} outside of the passes are left out; they took {taken}"
 
 
 def _read_device_name(header: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ from profilerkit.trace.records import OpRecord
 from ..operator_timing.events import Event, Frame
 
 __all__ = ["Match", "require_equal_shapes"]
+
+
+_MATRIX_PRODUCTS = ("aten::mm", "aten::addmm", "aten::linear")
 
 
 class Match(NamedTuple):
@@ -28,7 +32,10 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
     """
     for frame, operator in matches:
         profiled = _find_output_shape(frame.event)
-        traced = operator.outputs[0].shape[: len(profiled)] if operator.outputs else profiled
+        traced = operator.outputs[0].shape if operator.outputs else profiled
+        if frame.event.name in _MATRIX_PRODUCTS:  # a linear layer may be a product of matrices in compiled code
+            profiled, traced = _count_rows(profiled), _count_rows(traced)
+        traced = traced[: len(profiled)]
         if profiled != traced:
             layer = repr(operator.layer) if operator.layer else "the model itself"
             raise ProfileFileError(
@@ -36,6 +43,11 @@ def require_equal_shapes(matches: Iterable[Match]) -> None:
                 f"{profiled} in the profile, {traced} in the trace; give the inputs that were profiled "
                 "(input_shape= and batch_size=, --input-shape and --batch-size), or the model that was"
             )
+
+
+def _count_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a product as that of a matrix: its rows together, and its columns."""
+    return (math.prod(shape[:-1]), shape[-1]) if shape else ()
 
 
 def _find_output_shape(operator: Event) -> tuple[int, ...]:

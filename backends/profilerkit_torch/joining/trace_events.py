@@ -1,8 +1,8 @@
 """The events of torch.profiler's Chrome JSON: events of the host, events of devices, and the links between them.
 
-Torch 1.8 to 2.13 write: operators and nodes of the gradient's graph as ``cpu_op``, ranges as ``user_annotation``, calls
-of functions and modules (with stacks) as ``python_function``, and events of a device as ``kernel`` and ``gpu_mem*``.
-Events of a device have the ``correlation`` of the driver's call that started them. Nothing here needs torch.
+Torch 1.8 to 2.13 write: operators and nodes of the gradient's graph as ``cpu_op``, ranges as ``user_annotation``, and
+events of a device as ``kernel`` and ``gpu_mem*``. Events of a device have the ``correlation`` of the driver's call that
+started them. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ __all__ = ["STEP_RANGE", "DeviceEvent", "read_operator_id", "split_events"]
 STEP_RANGE = "ProfilerStep#"
 #: The names of nodes of the gradient's graph in torch 1.8; later versions have the engine's event around them.
 _OLD_NODE = re.compile(r"torch::autograd::\w+|\w+Backward\d*")
-_MODULE = "nn.Module: "
 _OPERATORS = ("cpu_op", "Operator")
 _DRIVER = ("cuda_runtime", "cuda_driver", "Runtime", "xpu_runtime", "privateuse1_runtime")
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
 #: The prefix of the names of events by kind.
-_PREFIXES = {EventKind.MODULE: _MODULE, EventKind.LAYER: LAYER_RANGE, EventKind.NODE: ENGINE_PREFIX}
+_PREFIXES = {EventKind.LAYER: LAYER_RANGE, EventKind.NODE: ENGINE_PREFIX}
 
 
 class DeviceEvent(NamedTuple):
@@ -83,8 +82,6 @@ def read_operator_id(args: Mapping[str, Any]) -> Any:
 
 def _find_kind(category: str, name: str, paths: frozenset[str]) -> EventKind | None:
     """Return the kind of an event of the host, by its category and name; None for an event that is left out."""
-    if category == "python_function":
-        return EventKind.MODULE if name.startswith(_MODULE) else None
     if category in _DRIVER:
         return EventKind.DRIVER
     if category not in (*_OPERATORS, "user_annotation"):

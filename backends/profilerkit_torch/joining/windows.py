@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise, starmap
 from typing import NamedTuple
 
-from profilerkit import ModelTrace
+from profilerkit import ProfileFileError
 
 from ..operator_timing.events import Event, EventKind, Frame
-from .profiled_operators import find_common_name, list_named_operators
+from .profiled_operators import common_name, list_named_operators
 from .trace_events import STEP_RANGE
 
-__all__ = ["Window", "find_passes", "has_steps", "split_by_products"]
+__all__ = ["Window", "find_index", "find_passes", "has_steps", "keep_used", "split_by_operators"]
 
 #: The last window ends so many seconds after the last event, which may take no time.
 _AFTER = 1e-9
+#: A profile with so many times the products of the trace has several passes.
+_SEVERAL = 1.5
 
 
 class Window(NamedTuple):
@@ -27,6 +31,12 @@ class Window(NamedTuple):
     def contains(self, moment: float) -> bool:
         """Return whether a moment lies in the window."""
         return self.start <= moment < self.end
+
+
+def find_index(windows: Sequence[Window], moment: float) -> int | None:
+    """Return the index of the window in which a moment lies; None outside of all windows, which are in order."""
+    index = bisect_right(windows, moment, key=lambda window: window.start) - 1
+    return index if index >= 0 and windows[index].contains(moment) else None
 
 
 def has_steps(frames: Sequence[Frame]) -> bool:
@@ -68,26 +78,77 @@ def _list_marked(ranges: Sequence[Event]) -> list[Window]:
     return [*without_inner, ordered[-1]]
 
 
-def split_by_products(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Return a window for each pass of a profile that marks none: a pass begins with the first product of the trace.
+def keep_used(windows: Sequence[Window], frames: Sequence[Frame]) -> list[Window]:
+    """Return the windows in which a layer ran; raises `ProfileFileError` if there are none.
 
-    The number of passes follows from the number of products. For example, the trace has the products
-    ``mm, mm, conv``, and the profile has::
+    The profiler opens a step whenever one ends: a loop that ends before the schedule leaves a last step without a pass.
+    """
+    used = {find_index(windows, frame.event.start) for frame in frames if frame.is_work and frame.layer is not None}
+    kept = [window for index, window in enumerate(windows) if index in used]
+    if not kept:
+        raise ProfileFileError("the passes of the profile have no operator of a layer in them")
+    return kept
 
-        mm mm conv mm mm conv
 
-    These are 6 products, and 3 in the trace: 2 passes. They have 4 ``mm``, 2 in each pass, so every second ``mm``
-    begins a pass. The number of passes is rounded: a profile may have some products more than the trace, or fewer.
+# Passes that nothing marks --------------------------------------------------------------------------------------------
+
+
+def split_by_operators(frames: Sequence[Frame], traced: Sequence[str], products: Sequence[str]) -> list[Window]:
+    """Return a window for each pass of a profile that marks none, by the names of the trace's operators and products.
+
+    For example, the trace has ``norm, mm, relu, conv``, of which ``mm`` and ``conv`` are products, and the profile::
+
+        norm mm relu conv norm mm relu conv
+
+    The products ``mm, conv`` repeat: these are 2 passes. The second begins with the second ``mm``, and with what the
+    trace has before it: the second ``norm``. Raises `ProfileFileError` if products are repeated, but not exactly.
     """
     (whole,) = find_passes(frames)
-    products = [find_common_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
-    if not products:
-        return [whole]
-    passes = round(len(list_named_operators(frames, frozenset(products))) / len(products))
-    first_products = list_named_operators(frames, frozenset(products[:1]))
-    in_each_pass = len(first_products) // max(passes, 1)
-    if passes < 2 or not in_each_pass:  # fewer than passes: the begin of a pass is unknown
-        return [whole]
-    later_passes = first_products[in_each_pass::in_each_pass][: passes - 1]
-    starts = [whole.start, *(frame.event.start for frame in later_passes)]
+    operators = list_named_operators(frames, frozenset(traced))
+    places = [place for place, frame in enumerate(operators) if common_name(frame.event.name) in products]
+    passes = _count_passes([common_name(operators[place].event.name) for place in places], products)
+    head = traced[: next((place for place, name in enumerate(traced) if name in products), 0)]
+    first_products = [places[number * len(places) // passes] for number in range(1, passes)]
+    starts = [whole.start, *(_find_begin(operators[: place + 1], head) for place in first_products)]
     return list(starmap(Window, pairwise([*starts, whole.end])))
+
+
+def _find_begin(operators: Sequence[Frame], head: Sequence[str]) -> float:
+    """Return the begin of a pass, whose first product comes last here; ``head`` has what the trace has before it."""
+    first = len(operators) - 1
+    for name in reversed(head):
+        if not first or common_name(operators[first - 1].event.name) != name:
+            break
+        first -= 1
+    return operators[first].event.start
+
+
+def _count_passes(profiled: Sequence[str], products: Sequence[str]) -> int:
+    """Return how often the products of a profile repeat; of several answers the one that fits the trace's products.
+
+    >>> _count_passes(["mm", "mm", "conv"] * 2, ["mm", "mm", "conv"]), _count_passes(["mm"] * 6, ["mm", "mm"])
+    (2, 3)
+    """
+    if not profiled or not products:
+        return 1
+    expected = len(profiled) / len(products)
+    counts, traced_counts = Counter(profiled), Counter(products)
+
+    def rate(passes: int) -> tuple[int, float]:
+        """Return for how many products of the trace the number of passes is exact, and how near it is to all."""
+        exact = (number for name, number in traced_counts.items() if counts[name] == passes * number)
+        return sum(exact), -abs(passes - expected)
+
+    repeated = [
+        passes
+        for passes in range(1, len(profiled) + 1)
+        if len(profiled) % passes == 0 and profiled == profiled[: len(profiled) // passes] * passes
+    ]
+    passes = max(repeated, key=rate)
+    if passes == 1 and expected >= _SEVERAL:
+        raise ProfileFileError(
+            f"the profile marks no passes, and has {expected:.1f} times the model's products, which do not repeat: the "
+            "begins of passes are not known; profile with a schedule, whose steps are passes, or with the script of "
+            "'profilerkit trace-script'"
+        )
+    return passes

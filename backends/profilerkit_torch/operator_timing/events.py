@@ -54,7 +54,6 @@ class EventKind(Enum):
 
     PASS = "a pass"
     LAYER = "a call of a layer, whose path is the name"
-    MODULE = "a call of a module, with its class and number as the name"
     RANGE = "a range of the user's, or another that takes no time of its own"
     NODE = "a node of the gradient's graph, or the engine's work around one"
     OPERATOR = "an operator"

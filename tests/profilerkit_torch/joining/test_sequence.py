@@ -117,7 +117,7 @@ def test_gradients_of_torch_1_8_have_no_layer_and_layers_no_rate(tmp_path: Path)
         "torch::autograd::AccumulateGrad",
     }
     assert any(
-        "the 8 nodes of gradients have no sequence numbers, as in profiles of torch 1.8" in n for n in result.notes
+        "the nodes of gradients have no sequence numbers, as in profiles of torch 1.8" in note for note in result.notes
     )
     assert [row["flops_per_second"] for row in result.layers] == [None] * len(EXPECTED)
 
@@ -136,6 +136,9 @@ def test_names_of_kernels_are_shown_in_part(tmp_path: Path) -> None:
     ("name", "common"),
     [
         ("aten::_convolution", "aten::convolution"),
+        ("aten::conv2d", "aten::convolution"),
+        ("mkldnn::_convolution_pointwise", "aten::convolution"),
+        ("aten::addmm", "aten::linear"),
         ("aten::miopen_convolution", "aten::convolution"),
         ("aten::_native_batch_norm_legit_functional", "aten::batch_norm"),
         ("aten::_batch_norm_with_update", "aten::batch_norm"),

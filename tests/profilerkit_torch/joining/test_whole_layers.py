@@ -30,41 +30,38 @@ class Recurrent(nn.Module):
         return self.cells(x)[0]
 
 
-def join_profile(model: nn.Module, x: torch.Tensor, path: Path) -> JoinedProfile:
-    """Profile three passes and join them."""
-    with torch.no_grad(), profiled(activities=[ProfilerActivity.CPU]) as made:
-        for _ in range(3):
-            model(x)
-    made.export_chrome_trace(str(path))
-    return profilerkit.join(path, model, x)
-
-
 def rows(profile: JoinedProfile) -> dict[str, Any]:
     return {row["path"]: row for row in profile.layers}
 
 
 # torch 2.10 warns of a setting that nobody has set.
 @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")
-def test_an_encoder_on_its_fast_path_has_the_time_of_its_layers(tmp_path: Path) -> None:
-    profile = join_profile(encoder(), torch.zeros(2, 5, 8), tmp_path / "profile.json")
+def test_an_encoder_on_its_fast_path_is_refused_without_ranges(tmp_path: Path) -> None:
+    model, x = encoder(), torch.zeros(2, 5, 8)
+    with torch.no_grad(), profiled(activities=[ProfilerActivity.CPU]) as made:
+        model(x)
+    made.export_chrome_trace(str(tmp_path / "profile.json"))
+    with pytest.raises(ProfileFileError, match="names no layers, and .* runs a TransformerEncoderLayer as a whole"):
+        profilerkit.join(tmp_path / "profile.json", model, x)
+
+
+def test_an_encoder_on_its_fast_path_has_the_time_of_its_ranges(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    trace.layer("", 0, 100)
+    for index, start in enumerate((10, 50)):
+        trace.layer(f"layers.{index}", start, start + 30 + index)
+        trace.operator("aten::_transformer_encoder_layer_fwd", start, start + 30 + index)
+        trace.operator("aten::bmm", start + 10, start + 20)
+    profile = profilerkit.join(trace.save(tmp_path / "profile.json"), encoder(), torch.zeros(2, 5, 8))
     by_path = rows(profile)
-    assert all(by_path[f"layers.{index}"]["own_seconds"] > 0 for index in (0, 1))
-    assert by_path["layers.0.linear1"]["own_seconds"] == 0
+    assert {path: round(1e6 * row["own_seconds"]) for path, row in by_path.items() if row["own_seconds"]} == {
+        "layers.0": 30,
+        "layers.1": 31,
+    }
     # A layer has 4 projections of 8 x 8 and two of 8 x 16 for 10 tokens, and 2 * 5 * 8 for each of 10 tokens.
     assert by_path["layers.0"]["macs"] == 10 * (4 * 64 + 2 * 128) + 10 * 80
     assert sum(row["own_macs"] for row in profile.layers) == profile.trace.macs
     assert any("runs a TransformerEncoderLayer as a whole" in note for note in profile.notes)
-
-
-def test_a_model_that_is_one_whole_layer_has_all_of_the_time(tmp_path: Path) -> None:
-    trace = ChromeTrace()
-    for start, end in ((1000, 1050), (1100, 1160), (1200, 1270)):
-        trace.operator("aten::_transformer_encoder_layer_fwd", start, end)
-        trace.operator("aten::addmm", start + 10, start + 20)
-    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
-    profile = profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(2, 5, 8))
-    seconds = {path: round(1e6 * row["own_seconds"], 6) for path, row in rows(profile).items()}
-    assert {path: spent for path, spent in seconds.items() if spent} == {"": 60}
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
@@ -88,37 +85,6 @@ def test_the_training_step_of_a_recurrent_layer_is_joined_by_order(
     assert seconds == {"": 0, "0": 0, "0.cells": 50, "1": 40}
 
 
-class CalledTwice(nn.Module):
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, x: torch.Tensor) -> Any:
-        for _ in range(2):
-            x = self.inner(x, x, x)[0] if isinstance(self.inner, nn.MultiheadAttention) else self.inner(x)
-        return x
-
-
-@pytest.mark.parametrize(
-    ("name", "inner"),
-    [
-        ("aten::_transformer_encoder_layer_fwd", nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)),
-        ("aten::_native_multi_head_attention", nn.MultiheadAttention(8, 2, batch_first=True)),
-    ],
-)
-def test_a_layer_that_is_called_twice_in_a_row_is_two_operators_of_each_pass(
-    name: str, inner: nn.Module, tmp_path: Path
-) -> None:
-    trace = ChromeTrace()
-    for index, seconds in enumerate((50, 70, 60, 80)):
-        trace.operator(name, 1000 + 100 * index, 1000 + 100 * index + seconds)
-    model = CalledTwice(inner).eval()
-    row = rows(profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(2, 5, 8)))["inner"]
-    assert row["calls"] == 2
-    # Two passes of two calls each: (50 + 70) and (60 + 80) microseconds.
-    assert round(1e6 * row["own_seconds"], 6) == 130
-
-
 def test_products_have_the_names_that_compilers_give_them(tmp_path: Path) -> None:
     trace = ChromeTrace()
     for index, name in enumerate(["aten::convolution", "aten::addmm", "aten::mm"]):
@@ -127,6 +93,70 @@ def test_products_have_the_names_that_compilers_give_them(tmp_path: Path) -> Non
     profile = profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(1, 1, 4, 4))
     seconds = {path: round(1e6 * row["own_seconds"], 6) for path, row in rows(profile).items()}
     assert seconds == {"": 0, "0": 10, "1": 0, "2": 11, "3": 12}
+
+
+def test_a_compiled_product_of_all_rows_is_that_of_a_linear_layer(tmp_path: Path) -> None:
+    """A linear layer on (2, 5, 8) is a product of 10 rows; of (3, 5, 8) it would be one of 15."""
+    trace = ChromeTrace()
+    trace.operator("aten::addmm", 1000, 1010, Input_Dims=[[4], [10, 8], [8, 4]])
+    path = trace.save(tmp_path / "profile.json")
+    profile = profilerkit.join(path, nn.Sequential(nn.Linear(8, 4)), torch.zeros(2, 5, 8))
+    assert round(1e6 * rows(profile)["0"]["own_seconds"], 6) == 10
+    with pytest.raises(ProfileFileError, match=r"makes \(10, 4\) in the profile, \(15, 4\) in the trace"):
+        profilerkit.join(path, nn.Sequential(nn.Linear(8, 4)), torch.zeros(3, 5, 8))
+
+
+def test_what_comes_before_the_first_product_is_of_each_pass(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for start in (1000, 1100, 1200):
+        trace.operator("aten::layer_norm", start, start + 6)
+        trace.operator("aten::linear", start + 10, start + 14)
+        trace.operator("aten::linear", start + 20, start + 25)
+    model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 4))
+    profile = profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(1, 4))
+    seconds = {path: round(1e6 * row["own_seconds"], 6) for path, row in rows(profile).items()}
+    assert seconds == {"": 0, "0": 6, "1": 4, "2": 5}
+    assert profile.recording.passes == pytest.approx((25e-6,) * 3)
+
+
+@pytest.mark.parametrize("lost", [3, 4])
+def test_products_that_do_not_repeat_are_of_no_known_passes(tmp_path: Path, lost: int) -> None:
+    trace = ChromeTrace()
+    for index in range(6):
+        if index != lost:
+            trace.operator(("aten::linear", "aten::bmm")[index % 2], 1000 + 10 * index, 1005 + 10 * index)
+
+    class Products(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.bmm(self.linear(x), x)
+
+    with pytest.raises(ProfileFileError, match=r"marks no passes, and has 2\.5 times the model's products"):
+        profilerkit.join(trace.save(tmp_path / "profile.json"), Products(), torch.zeros(1, 4, 4))
+
+
+def test_an_operator_beside_one_that_the_profile_lacks_is_of_no_known_layer(tmp_path: Path) -> None:
+    """Between two products of the model itself a layer runs, whose operator has another name in the profile."""
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.inner = nn.Parameter(torch.zeros(4, 4)), nn.Hardswish()
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.inner(x @ self.weight) @ self.weight
+
+    trace = ChromeTrace()
+    for start, (name, taken) in enumerate((("aten::mm", 4), ("mine::fused_hardswish", 7), ("aten::mm", 5))):
+        trace.operator(name, 1000 + 100 * start, 1000 + 100 * start + taken)
+    profile = profilerkit.join(trace.save(tmp_path / "profile.json"), Around(), torch.zeros(1, 4))
+    assert round(1e6 * rows(profile)[""]["own_seconds"], 6) == 4 + 5
+    assert [(row["kernel"], round(1e6 * row["seconds"], 6)) for row in profile.unattributed] == [
+        ("mine::fused_hardswish", 7)
+    ]
 
 
 def test_an_operator_around_those_of_one_layer_is_that_layers(tmp_path: Path) -> None:
