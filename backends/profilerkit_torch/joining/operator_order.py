@@ -109,12 +109,12 @@ def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[s
     >>> list(_align(["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"], {"mm"}))
     [(1, 0), (2, 1), (3, 3)]
     """
-    places = [index for index, name in enumerate(profiled) if name in products]
-    traced_places = [index for index, name in enumerate(traced) if name in products]
-    matched = _match([profiled[place] for place in places], [traced[place] for place in traced_places])
+    positions = [index for index, name in enumerate(profiled) if name in products]
+    traced_positions = [index for index, name in enumerate(traced) if name in products]
+    matched = _match([profiled[index] for index in positions], [traced[index] for index in traced_positions])
     begin = begin_traced = 0  # behind the product before
     for index, traced_index in matched:
-        end, end_traced = places[index], traced_places[traced_index]
+        end, end_traced = positions[index], traced_positions[traced_index]
         for before, traced_before in _match(profiled[begin:end], traced[begin_traced:end_traced]):
             yield begin + before, begin_traced + traced_before
         yield end, end_traced

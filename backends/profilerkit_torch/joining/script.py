@@ -16,7 +16,6 @@ import importlib.util
 import inspect
 import json
 import operator
-import platform
 import shutil
 import sys
 import tempfile
@@ -87,7 +86,7 @@ def profile_model(
                 with record_function(PASS):
                     has_gradients = run_pass(workload)
             wait_for(device)
-            profiler.add_metadata_json("profilerkit", json.dumps(describe_run(workload, steps)))
+            profiler.add_metadata_json("profilerkit", json.dumps(describe_run(workload)))
         write_profile(profiler, output)
     if training and not has_gradients:
         warnings.warn("no output depends on a weight that is trained: only forward passes were profiled", stacklevel=2)
@@ -218,10 +217,8 @@ def wait_for(device: torch.device) -> None:
         torch.xpu.synchronize()
 
 
-def describe_run(workload: Workload, steps: int) -> dict[str, Any]:
-    """Return the facts of the run and its device: ``profilerkit join`` reads them from the profile."""
-    device = workload.find_device()
-    is_cuda = device.type == "cuda"
+def describe_run(workload: Workload) -> dict[str, Any]:
+    """Return the facts of the run that ``profilerkit join`` reads from the profile."""
     arguments = [(None, value) for value in workload.inputs] + list(workload.named.items())
     return {
         "model": type(workload.model).__name__,
@@ -231,13 +228,6 @@ def describe_run(workload: Workload, steps: int) -> dict[str, Any]:
             if isinstance(value, torch.Tensor)
         ],
         "training": workload.training,
-        "steps": steps,
-        "device": torch.cuda.get_device_name() if is_cuda else str(device),
-        "torch": str(getattr(torch, "__version__", "")),
-        "cuda": torch.version.cuda if is_cuda else None,
-        "python": platform.python_version(),
-        "threads": torch.get_num_threads(),
-        "tf32": bool(torch.backends.cuda.matmul.allow_tf32) if is_cuda else False,
     }
 
 

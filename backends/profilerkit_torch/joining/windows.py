@@ -105,11 +105,11 @@ def split_by_operators(frames: Sequence[Frame], traced: Sequence[str], products:
     """
     (whole,) = find_passes(frames)
     operators = list_named_operators(frames, frozenset(traced))
-    places = [place for place, frame in enumerate(operators) if common_name(frame.event.name) in products]
-    passes = _count_passes([common_name(operators[place].event.name) for place in places], products)
-    head = traced[: next((place for place, name in enumerate(traced) if name in products), 0)]
-    first_products = [places[number * len(places) // passes] for number in range(1, passes)]
-    starts = [whole.start, *(_find_begin(operators[: place + 1], head) for place in first_products)]
+    positions = [index for index, frame in enumerate(operators) if common_name(frame.event.name) in products]
+    passes = _count_passes([common_name(operators[index].event.name) for index in positions], products)
+    head = traced[: next((index for index, name in enumerate(traced) if name in products), 0)]
+    first_products = [positions[number * len(positions) // passes] for number in range(1, passes)]
+    starts = [whole.start, *(_find_begin(operators[: index + 1], head) for index in first_products)]
     return list(starmap(Window, pairwise([*starts, whole.end])))
 
 
@@ -123,7 +123,7 @@ def _find_begin(operators: Sequence[Frame], head: Sequence[str]) -> float:
     return operators[first].event.start
 
 
-def _count_passes(profiled: Sequence[str], products: Sequence[str]) -> int:
+def _count_passes(profiled: list[str], products: Sequence[str]) -> int:
     """Return how often the products of a profile repeat; of several answers the one that fits the trace's products.
 
     >>> _count_passes(["mm", "mm", "conv"] * 2, ["mm", "mm", "conv"]), _count_passes(["mm"] * 6, ["mm", "mm"])
