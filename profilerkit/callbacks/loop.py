@@ -22,7 +22,7 @@ class LoopWatch:
     """
 
     def __init__(self, at_step: int | Iterable[int] = 5, inputs: Any = None) -> None:
-        self._at_step = STEPS("at_step", at_step)
+        self._at_step: tuple[int, ...] = STEPS("at_step", at_step)
         self._inputs = inputs
         self._watched: Watch | None = None
         self._is_training = self._is_paused = False

@@ -87,17 +87,16 @@ class WatchedSteps:
 
 
 def _read_steps(value: Any) -> tuple[int, ...]:
-    """Return step numbers in ascending order, each once."""
+    """Return step numbers in ascending order, each once; raises `ValueError` for none at all."""
     single = not isinstance(value, Iterable) or getattr(value, "shape", None) == ()
-    return tuple(sorted({at_least(0).read(step) for step in ([value] if single else several(value))}))
+    steps = {at_least(0).read(step) for step in ([value] if single else several(value))}
+    if not steps:
+        raise ValueError
+    return tuple(sorted(steps))
 
 
 #: The steps of a loop that are measured.
-STEPS = Check(
-    "the number of a step, counted from 0, or several: at_step=(5, 6, 7); None to use start() and stop()",
-    _read_steps,
-    optional=True,
-)
+STEPS = Check("the number of a step, counted from 0, or several: at_step=(5, 6, 7)", _read_steps)
 
 
 class StepRecorder(ABC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ..results.report import Report
 
 __all__ = ["MakesReport", "Watch"]
+
+_STEPS_OR_NONE = replace(STEPS, expected=f"{STEPS.expected}; None to use start() and stop()", optional=True)
 
 
 class MakesReport(Protocol):
@@ -36,7 +39,7 @@ class Watch:
     def __init__(
         self, make_report: MakesReport, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5
     ) -> None:
-        self.asked: tuple[int, ...] = STEPS("at_step", at_step) or ()
+        self.asked: tuple[int, ...] = _STEPS_OR_NONE("at_step", at_step) or ()
         self._make_report = make_report
         self._recorder = recorder
         #: The measured steps, by their numbers.

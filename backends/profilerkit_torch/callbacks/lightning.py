@@ -58,7 +58,7 @@ class LightningWatch(LoopWatch, Callback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or find the called module in the first step."""
-        if self._path is None and 0 not in (self._at_step or ()):
+        if self._path is None and 0 not in self._at_step:
             self._stop_search()
             self._called = CalledModules(pl_module).__enter__()
         else:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from profilerkit import InputError, Measurement, ModelInputs, NotOfferedError, Profiler
+from profilerkit import ArgumentError, InputError, Measurement, ModelInputs, NotOfferedError, Profiler
+from profilerkit.callbacks.loop import LoopWatch
 from profilerkit.piping.outcome import Completeness
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
@@ -64,7 +65,7 @@ def run_loop(steps: int, at_step: Any, recorder: Recorder | None = None) -> Watc
 
 @pytest.mark.parametrize(
     ("at_step", "noted"),
-    [(1, ["begin", "end"]), ((0, 2), ["begin", "end"] * 2), ([2, 0, 2], ["begin", "end"] * 2), (None, []), ((), [])],
+    [(1, ["begin", "end"]), ((0, 2), ["begin", "end"] * 2), ([2, 0, 2], ["begin", "end"] * 2), (None, [])],
 )
 def test_the_chosen_steps_are_measured_and_no_others(at_step: Any, noted: list[str]) -> None:
     recorder = Recorder()
@@ -73,6 +74,21 @@ def test_the_chosen_steps_are_measured_and_no_others(at_step: Any, noted: list[s
     assert sorted(watched.steps.steps) == list(watched.asked)
     assert watched.steps.loop_steps == 4
     assert watched.steps.missed == ""
+
+
+@pytest.mark.parametrize("at_step", [(), [], range(0), iter(())])
+def test_no_step_at_all_is_refused(at_step: Any) -> None:
+    """Nothing would be measured, without a word."""
+    with pytest.raises(ArgumentError, match=r"at_step=.*: give the number of a step, .*; None to use start\(\)"):
+        run_loop(4, at_step)
+    with pytest.raises(ArgumentError, match=r"at_step=.*: give the number of a step, .*at_step=\(5, 6, 7\)$"):
+        LoopWatch(at_step)
+
+
+def test_a_callback_needs_a_step() -> None:
+    """A trainer calls no start() and stop()."""
+    with pytest.raises(ArgumentError, match="at_step=None: give the number of a step"):
+        LoopWatch(None)  # type: ignore[arg-type]
 
 
 def test_seconds_of_the_other_steps_are_kept_but_for_the_first() -> None:
