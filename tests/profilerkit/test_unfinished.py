@@ -40,6 +40,19 @@ def submit(x: int) -> Future[int]:
     return future
 
 
+class Promise:
+    """A future of another library, with torch's methods."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def wait(self) -> int:
+        return self.x + 1
+
+    def then(self, callback: Callable[[Promise], Any]) -> Any:
+        return callback(self)
+
+
 async def read_all(model: Any, x: int) -> list[int]:
     return [value async for value in model(x)]
 
@@ -58,8 +71,9 @@ async def wait(model: Any, x: int) -> Any:
         (generate_later, read_all, [4]),
         (Awaitable, wait, 4),
         (submit, None, 4),
+        (Promise, None, 4),
     ],
-    ids=["generator", "itertools", "map", "coroutine", "async generator", "awaitable", "future"],
+    ids=["generator", "itertools", "map", "coroutine", "async generator", "awaitable", "future", "promise"],
 )
 def test_the_advice_does_the_work(model: Callable[[int], Any], read: Any, result: Any) -> None:
     """The expression, with the function ``read`` that it describes, gives the result; without one it needs none."""

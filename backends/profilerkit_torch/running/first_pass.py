@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.failures import explain_failure, note_raising_layer
 from profilerkit.errors import ModelFailedError
+from profilerkit.unfinished import require_all_finished
 
 from ..model.inventory import Inventory
 from ..model.storages import list_aliases
@@ -30,19 +31,18 @@ class FirstPass:
     """The first pass of a model, under a guard that keeps the values it overwrites, and observes the operators."""
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs, autocast: Autocast) -> None:
-        self._inventory = inventory
-        self._inputs = inputs
-        self._autocast = autocast
+        self._inventory, self._inputs, self._autocast = inventory, inputs, autocast
         #: The objects in the inputs beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
         gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
         of_classes = list_class_tensors(inventory)
+        #: Notices the operators that write to a tensor of the model or its inputs.
         self.guard: ObservingGuard = ObservingGuard(
             (*inventory.aliases, *list_aliases([*gradients, *of_classes]), *self.objects.aliases)
         )
-        self._always_kept = [*inventory.buffers, *gradients]
-        #: Kept if they are on the CPU: numpy can write to such tensors, which no operator would show.
-        self._others = [*inventory.attributes, *of_classes, *self.objects.all_tensors]
+        others = (*inventory.attributes, *of_classes, *self.objects.all_tensors)
+        on_cpu = [tensor for tensor in others if tensor.device.type == "cpu"]  # numpy writes there, without an operator
+        self._kept_in_any_case = [*inventory.buffers, *gradients, *on_cpu]
 
     @contextmanager
     def restore_at_end(self) -> Iterator[None]:
@@ -55,32 +55,32 @@ class FirstPass:
 
         Raises the error of the usual step if the model fails with both.
         """
-        self.guard.keep(self._always_kept)
-        self.guard.keep(tensor for tensor in self._others if tensor.device.type == "cpu")
-        error = self._run_by(usual)
-        if error is None:
-            return usual
-        if with_gradients is not None and needs_autograd(error.__cause__) and self._run_by(with_gradients) is None:
+        self.guard.keep(self._kept_in_any_case)
+        try:
+            self._run_by(usual)
+        except ModelFailedError as error:
+            if with_gradients is None or not needs_autograd(error.__cause__):
+                raise
+            try:
+                self._run_by(with_gradients)
+            except ModelFailedError:
+                raise error from error.__cause__
             return with_gradients
-        raise error
+        return usual
 
-    def _run_by(self, step: Step) -> ModelFailedError | None:
-        """Run once by a step; return the error if the model raises one. An error that is not the model's is raised.
+    def _run_by(self, step: Step) -> None:
+        """Run once by a step; raises `ModelFailedError`, with the model's own error as its cause, if the model raises.
 
         Functions that the user compiles run as written: under a mode torch would refuse to compile them, for ever.
         """
         self.guard.observation.begin()
         try:
             with disable_compiling(), self.guard, as_caller():
-                step(self._inventory.model, self._inputs, self._autocast)
+                outputs = step(self._inventory.model, self._inputs, self._autocast)
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
             paths = {id(module): path for path, module in reversed(self._inventory.layers)}  # the first of several
             note_raising_layer(error, paths)
-            failure = explain_failure(error, self._inputs, "torch", __package__)
-            if not isinstance(failure, ModelFailedError):
-                raise failure from error
-            failure.__cause__ = error
-            return failure
-        return None
+            raise explain_failure(error, self._inputs, "torch", __package__) from error
+        require_all_finished(outputs)

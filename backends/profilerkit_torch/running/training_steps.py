@@ -15,6 +15,7 @@ from profilerkit.arguments.structures import tensors_in
 from profilerkit.errors import explain_missing_step
 from profilerkit.process.containers import refill
 from profilerkit.process.restoring import for_each, restored
+from profilerkit.unfinished import require_all_finished
 
 from ..compat.modules import ACCUMULATION_HOOKS
 from ..costs import is_plain
@@ -79,6 +80,7 @@ def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
             between()
             differentiated = list_differentiated(outputs)
             if not differentiated:
+                require_all_finished(outputs)
                 raise NothingTrainedError(
                     "training=True: none of the model's outputs depends on a weight that is trained; give its weights "
                     "requires_grad=True, or leave training out"

@@ -122,8 +122,8 @@ class TrainingPass(InferencePass):
         recorder.begin_forward()
         with as_caller(), recorder.questions():
             outputs = copy_context().run(inputs.run, model)
-        self._went_forward = True
         recorder.origins.check_results(outputs)
+        self._went_forward = True
         return outputs
 
     def _run_backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: TrainingRecorder) -> None:

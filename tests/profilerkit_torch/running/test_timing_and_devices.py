@@ -249,3 +249,24 @@ def test_memory_is_read_where_torch_reports_it(
     monkeypatch.setattr(torch, "accelerator", general)
     found = memory_reader(torch.device("xpu"))
     assert found is {"own": own, "general": general, None: None}[reads]
+
+
+class Promising(nn.Module):
+    """Returns a future, alone or inside a structure."""
+
+    def __init__(self, wrap: Any) -> None:
+        super().__init__()
+        self.linear, self.wrap = nn.Linear(3, 3), wrap
+
+    def forward(self, x: torch.Tensor) -> Any:
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        future.set_result(self.linear(x))
+        return self.wrap(future)
+
+
+@pytest.mark.parametrize("metric", ["macs", "training_macs", "execution_time", "training_time"])
+@pytest.mark.parametrize("wrap", [lambda future: future, lambda future: {"y": [future]}], ids=["alone", "inside"])
+def test_a_future_is_no_result(wrap: Any, metric: str) -> None:
+    """Its work may still be under way when the call returns."""
+    with pytest.raises(InputError, match="^the model returned a Future, and its work is done only when that is read"):
+        profile(Promising(wrap).eval(), torch.ones(1, 3), metrics=[metric], strict=True)
