@@ -11,7 +11,7 @@ import itertools
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -337,26 +337,40 @@ def page_with_tables(page: str) -> str:
 
 
 #: What type checkers read of the metrics, whose modules are found when they are used.
-STUB = DOCS.parent / "metrics" / "profilerkit_metrics" / "__init__.pyi"
+CORE_STUB = DOCS.parent / "profilerkit" / "__init__.pyi"
+METRICS_STUB = DOCS.parent / "metrics" / "profilerkit_metrics" / "__init__.pyi"
+
+
+def stub_of_core() -> str:
+    """Return the public names of the core and of the plugins that it hands on, for type checkers."""
+    import profilerkit
+
+    return write_stub(profilerkit._MODULES, profilerkit.__all__)
 
 
 def stub_of_metrics() -> str:
-    """Return the public names of the metrics and the modules that define them, as imports."""
+    """Return the public names of the metrics, for type checkers."""
     from profilerkit_metrics.discovery import find_public_names
 
-    names = find_public_names()
-    by_module: dict[str, list[str]] = {}
-    for name, module in names.items():
-        by_module.setdefault(module.rpartition(".")[2], []).append(name)
+    modules = {name: f".{module.rpartition('.')[2]}" for name, module in find_public_names().items()}
+    return write_stub(modules, sorted(modules))
+
+
+def write_stub(modules: Mapping[str, str], public: Iterable[str]) -> str:
+    """Return a stub that imports each name from its module; ``public`` are the names of ``from package import *``."""
     lines = ["# Written by docs/make_tables.py.", ""]
-    for module, members in sorted(by_module.items()):
-        lines += [f"from .{module} import {name} as {name}" for name in sorted(members)]
-    return "\n".join([*lines, "", "__all__ = [", *(f'    "{name}",' for name in sorted(names)), "]", ""])
+    by_root = sorted(modules, key=lambda name: (modules[name].startswith("."), modules[name], name))
+    for index, name in enumerate(by_root):
+        if index and modules[name].startswith(".") and not modules[by_root[index - 1]].startswith("."):
+            lines.append("")
+        lines.append(f"from {modules[name]} import {name} as {name}")
+    return "\n".join([*lines, "", "__all__ = [", *(f'    "{name}",' for name in public), "]", ""])
 
 
 def written() -> dict[Path, str]:
     """Return what is written, by file."""
-    return {**{DOCS / page: page_with_tables(page) for page in PAGES}, STUB: stub_of_metrics()}
+    pages = {DOCS / page: page_with_tables(page) for page in PAGES}
+    return {**pages, CORE_STUB: stub_of_core(), METRICS_STUB: stub_of_metrics()}
 
 
 def main() -> None:
