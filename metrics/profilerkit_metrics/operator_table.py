@@ -17,6 +17,7 @@ from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
 from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.ignoring import Ignored, without_layers
 from profilerkit.trace.observed_runs import Witnessed, explain_contradiction
 from profilerkit.trace.records import ModelTrace
 
@@ -69,6 +70,7 @@ class ComputeOperatorTable(ProfilerFunction):
         passes: int = 10,
         backward: bool = True,
         export: str | os.PathLike[str] | None = None,
+        ignore: Ignored = (),
         run_options: RunOptions = AS_IT_IS,
     ) -> Any:
         """Return the table; unavailable if the backend does not time operators, and for a model without values.
@@ -85,6 +87,7 @@ class ComputeOperatorTable(ProfilerFunction):
             passes: The number of passes that time layers and operators. The table has the medians, and the samples.
             backward: If True, the backward pass is timed too.
             export: The path of a file for the framework's own trace of one pass. Default: no file.
+            ignore: Layers whose operators have times, but no MACs and FLOPs.
             run_options: That of ``layer_times``.
         """
         model_inputs = ModelInputs.of(inputs)
@@ -93,7 +96,7 @@ class ComputeOperatorTable(ProfilerFunction):
         )
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
-            traces["backward"] = _trace_step(backend, model, model_inputs)
+            traces["backward"] = _trace_step(backend, model, model_inputs, ignore)
         table = operator_table(times, traces)
         outside = [f"{scale_value(time, 's', Scale.TIME)} {phase}" for phase, time in table.outside_seconds.items()]
         notes = [f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks]
@@ -102,9 +105,10 @@ class ComputeOperatorTable(ProfilerFunction):
         return Witnessed(qualify(table, tuple(filter(None, missing)), ["; ".join(notes)]), times.runs)
 
 
-def _trace_step(backend: Backend, model: Any, inputs: ModelInputs) -> ModelTrace | str:
+def _trace_step(backend: Backend, model: Any, inputs: ModelInputs, ignore: Ignored) -> ModelTrace | str:
     """Return the trace of a training step, or why there is none."""
     try:
-        return require_capability(backend, Trains).trace_training(model, inputs)
+        step = require_capability(backend, Trains).trace_training(model, inputs)
     except NotOfferedError as error:
         return f"not counted: {error}"
+    return without_layers(step, ignore)

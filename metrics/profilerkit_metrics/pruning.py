@@ -69,7 +69,10 @@ class ComputeSparsity(ProfilerFunction):
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(self, model: Any, backend: Backend, trace: ModelTrace) -> Any:
-        """Return the share, of the floating-point weights if there are others; unavailable without values."""
+        """Return the share, of the floating-point weights if there are others; unavailable without values.
+
+        The values are read from the model itself, so layers that ``ignore=`` leaves out are part of the share.
+        """
         zeros, elements = require_capability(backend, ReadsWeights).zero_weights(model)
         if not 0 <= zeros <= elements:
             source = f"zero_weights() of the {backend.name} backend, or of a plugin for it,"
@@ -77,6 +80,10 @@ class ComputeSparsity(ProfilerFunction):
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements
-        total = trace.total_params
-        among = f"of the {elements:,} floating-point parameters among the model's {total:,}"
-        return qualify(share, notes=[among] if elements != total else [])
+        total = sum(weight.count for weight in trace.parameters_in_memory)
+        notes = (
+            [f"of the {elements:,} floating-point parameters among the model's {total:,}"] if elements != total else []
+        )
+        if trace.left_out:
+            notes.append("with the layers that ignore= leaves out")
+        return qualify(share, notes=notes)

@@ -239,7 +239,7 @@ def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) ->
     """Return the known and unknown bytes of a step's memory; ``optimizer_size`` may be a reason why it is unknown."""
     counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
     missing = [counted.missing] if counted.missing else []
-    unknown = [weight.name for weight in trace.parameters if weight.trainable is None]
+    unknown = [weight.name for weight in trace.parameters_in_memory if weight.trainable is None]
     if unknown and trace.memory.left_bytes is None:  # else the trace knows which gradients are left
         missing.append(
             f"the gradients of weights of which it is not known whether they are trained ({', '.join(unknown[:5])})"

@@ -36,6 +36,8 @@ __all__ = [
     "choose_device",
 ]
 
+#: Why a count of some layers is not divided by the time of all.
+_NOT_ALL_LAYERS = "ignore= leaves layers out of the counts, but not out of the time; profile without ignore="
 #: How attention may be counted.
 Attention: TypeAlias = Literal["full", "attended"]
 
@@ -132,7 +134,7 @@ class ComputeMfu(ProfilerFunction):
         dtype: str | None = None,
         attention: Attention = "full",
     ) -> Any:
-        """Return the share as a measurement; unavailable for a training step.
+        """Return the share as a measurement; unavailable if layers are left out of the trace.
 
         Args:
             model: The model.
@@ -196,7 +198,7 @@ class ComputeMbu(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         cache_bytes: int = 0,
     ) -> Any:
-        """Return the share as a measurement; unavailable for a training step.
+        """Return the share as a measurement; unavailable for a training step, and if layers are left out.
 
         Args:
             model: The model.
@@ -207,6 +209,8 @@ class ComputeMbu(ProfilerFunction):
             peaks_of: That of `ComputeMfu`.
             cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
         """
+        if trace.left_out:
+            return Unavailable(_NOT_ALL_LAYERS)
         if run_options.training:
             return Unavailable("a training step was timed, which reads more than the weights")
         source = choose_device(model, backend, run_options, peaks_of)
@@ -254,6 +258,8 @@ class Peak(NamedTuple):
         """
         if attention not in get_args(Attention):
             raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
+        if trace.left_out:
+            return Unavailable(_NOT_ALL_LAYERS)
         macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
         devices = _count_devices(trace)
         try:

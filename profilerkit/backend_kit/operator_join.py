@@ -127,7 +127,7 @@ def _fill_rows(rows: Sequence[_Row], traced: _TracedWork) -> None:
     for layer, strange_rows in strangers.items():
         unclaimed = [key for key in traced.records if key.layer == layer and key not in claims]
         rest = [record for key in unclaimed for record in traced.records[key]]
-        _give_rest(strange_rows, rest)
+        _give_rest(strange_rows, rest, traced.left_out.get(layer))
 
 
 def _find_match(called: CalledOperator, layer: str, traced: _TracedWork) -> _Match:
@@ -143,14 +143,17 @@ def _find_match(called: CalledOperator, layer: str, traced: _TracedWork) -> _Mat
     return _Match(operators, is_all=bool(operators) and all(match.is_all for match in inside))
 
 
-def _give_rest(rows: Sequence[_Row], rest: Sequence[OpRecord]) -> None:
-    """Give the records that no call of a layer claimed to its one row of an unknown name; else say why not."""
-    is_known = len(rows) == 1 and bool(rows[0].time.called)
+def _give_rest(rows: Sequence[_Row], rest: Sequence[OpRecord], left_out: str | None) -> None:
+    """Give the records that no call of a layer claimed to its one row of an unknown name; else say why not.
+
+    ``left_out`` is the layer that is left out of the trace there, if one is.
+    """
+    is_known = len(rows) == 1 and bool(rows[0].time.called) and left_out is None
     if is_known and not _explain_missing(rest) and any(op.flops for op in rest):
         rows[0].records += rest  # one kernel did the work of several operators of the trace
         return
     for row in rows:
-        row.add_reason(_NOT_TRACED)
+        row.add_reason(_NOT_TRACED if left_out is None else f"layer {left_out!r} is left out by ignore=")
 
 
 def _give_records(name: str, records: Sequence[OpRecord], claims: Sequence[_Claim]) -> None:
@@ -189,13 +192,15 @@ class _TracedWork:
     Attributes:
         records: The records that timed operators can have. Of a layer that a formula covers, that is the formula's
             record alone: no call has its name, so it goes to a kernel that does the work of several layers.
+        left_out: The layers that are left out, by the layer that the profiler saw them in.
     """
 
     def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
         self._ran = times.layers.get(phase, frozenset())
-        traced = [op for op in trace.operators if op.phase == phase]
+        traced = [op for op in trace.operators if op.phase == phase and not _is_left_out(op, trace)]
         #: The layers that a formula counts as a whole, each with its type.
         self._covered = {op.layer: kind for op in traced if (kind := find_layer_type(op.operator)) is not None}
+        self.left_out = {self._find_executed_layer(layer.path): layer.path for layer in reversed(trace.left_out)}
         self.records: dict[_OperatorKey, list[OpRecord]] = defaultdict(list)
         #: All records of a layer.
         self._whole: dict[str, list[OpRecord]] = defaultdict(list)
@@ -220,6 +225,11 @@ class _TracedWork:
         """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""
         by = next((layer for layer in walk_outwards(path) if layer in self._covered), None)
         return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
+
+
+def _is_left_out(op: OpRecord, trace: ModelTrace) -> bool:
+    """Return whether `without_layers` has made an operator one of the layer around its own, which costs nothing."""
+    return bool(trace.left_out) and op.call < 0 and not op.flops
 
 
 def _sum_records(records: Sequence[OpRecord]) -> Work:

@@ -13,6 +13,7 @@ from ..data_splits import DataLoader
 from ..errors import InputError, ProfilerKitError
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import CountsNonzero, Trains, fit_inputs, read_declared_inputs, require_capability
+from ..trace.ignoring import IGNORED, Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validate
 from .bundles import ComputeRunOptions, ComputeSampling
@@ -154,6 +155,7 @@ class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
 
     KEYS: ClassVar[Keys] = (Trace,)
+    CHECKS: ClassVar[Mapping[str, Check]] = {"ignore": IGNORED}
     NEED: ClassVar[Need | None] = Need.TRACE
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
@@ -162,6 +164,7 @@ class ComputeTrace(ProfilerFunction):
         model: Any,
         backend: Backend,
         inputs: Any,
+        ignore: Ignored = (),
         input_source: InputSource | None = None,
     ) -> ModelTrace:
         """Return the trace of one forward pass; without inputs a trace of the layers, with the reason as its failure.
@@ -172,6 +175,7 @@ class ComputeTrace(ProfilerFunction):
             model: The model.
             backend: Its backend.
             inputs: Its inputs.
+            ignore: Layers that do not count: classes of layers, names of classes, or patterns of paths.
             input_source: The source of the inputs, for messages about mistakes in it.
         """
         if isinstance(inputs, NoInputs):
@@ -181,7 +185,7 @@ class ComputeTrace(ProfilerFunction):
             result = _run_trace(backend, backend.trace, model, model_inputs)
             if result.failure is not None and input_source is not None:
                 result = replace(result, failure=input_source.explain(result.failure))
-        return result
+        return without_layers(result, ignore)
 
 
 def _run_trace(
@@ -207,10 +211,10 @@ class ComputeTrainingTrace(ProfilerFunction):
     NEED: ClassVar[Need | None] = Need.TRACE
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
-    def __call__(self, model: Any, backend: Backend, inputs: Any) -> ModelTrace:
-        """Return the trace of the forward pass and the gradients."""
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace of the forward pass and the gradients; ``ignore`` leaves layers out."""
         trace = require_capability(backend, Trains).trace_training
-        return _run_trace(backend, trace, model, ModelInputs.of(inputs))
+        return without_layers(_run_trace(backend, trace, model, ModelInputs.of(inputs)), ignore)
 
 
 class ComputeNonzeroTrace(ProfilerFunction):
@@ -220,10 +224,10 @@ class ComputeNonzeroTrace(ProfilerFunction):
     NEED: ClassVar[Need | None] = Need.MODEL
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
-    def __call__(self, model: Any, backend: Backend, inputs: Any) -> ModelTrace:
-        """Return the trace."""
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace; ``ignore`` leaves layers out."""
         trace = require_capability(backend, CountsNonzero).trace_nonzero
-        return _run_trace(backend, trace, model, ModelInputs.of(inputs))
+        return without_layers(_run_trace(backend, trace, model, ModelInputs.of(inputs)), ignore)
 
 
 #: The functions that every profiler has.

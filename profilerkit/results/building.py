@@ -138,6 +138,7 @@ def _list_dtypes(inputs: ModelInputs) -> str:
 
 def _find_batch_sizes(shown: Sequence[StatusKey], origins: _Origins, backend: Backend, model: Any) -> dict[str, int]:
     """Return by status key the batch size of the inputs that its value was computed from, if these tell one."""
+    trace = None if origins.trace is None or origins.trace.left_out else origins.trace  # a backend needs all layers
     sizes: dict[int, int | None] = {}  # by the id of the inputs' status: many values have the same inputs
     batches: dict[str, int] = {}
     for status in shown:
@@ -145,7 +146,7 @@ def _find_batch_sizes(shown: Sequence[StatusKey], origins: _Origins, backend: Ba
             if not isinstance(inputs, Inputs):
                 continue
             if id(inputs) not in sizes:
-                trace_of_inputs = origins.trace if inputs in origins.traced_inputs else None
+                trace_of_inputs = trace if inputs in origins.traced_inputs else None
                 sizes[id(inputs)] = find_batch_size(inputs.value, backend, model, trace_of_inputs)
             size = sizes[id(inputs)]
             if size is not None:

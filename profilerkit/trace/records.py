@@ -248,13 +248,14 @@ class ModelTrace:
         rank: The part of this process, for a model in several processes. All other numbers are for the whole model.
         program: An object of the backend that it needs to run the model.
         choices: Branches of which only one runs, if it is unknown which one. The counts then have two ends.
-        operator_macs: The multiply-accumulates of all operators by their own formulas, without formulas of layers. Runs
-            are compared with this number. None if the backend does not report it.
+        operator_macs: The multiply-accumulates of all operators by their own formulas, without formulas of layers and
+            ``ignore=``. Runs are compared with this number. None if the backend does not report it.
         peak_spread: How many bytes less and more the peak may have, because of ``choices``. None if the backend does
             not report it; the peak is then unknown if there are ``choices``.
         contradictions: Texts about runs of the model that differ from this trace. If there are any, all values from
             operators and layers are incomplete.
         conditions: The caller's settings that change the numbers, each in a few words.
+        left_out: The layers that ``ignore=`` takes away from ``layers``. The memory is the model's memory with them.
         without_gradient: The trainable weights that get no gradient in this training step, by layer and name:
             "encoder.weight". An optimizer that makes its state as it steps has none for them.
     """
@@ -274,6 +275,7 @@ class ModelTrace:
     peak_spread: PeakSpread | None = None
     contradictions: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    left_out: tuple[LayerRecord, ...] = ()
     without_gradient: frozenset[str] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -305,10 +307,15 @@ class ModelTrace:
         return distinct(weight for layer in self.layers for weight in layer.parameters)
 
     @property
+    def parameters_in_memory(self) -> tuple[WeightRecord, ...]:
+        """All distinct parameters that are in memory: also the parameters of layers that are left out."""
+        return distinct(weight for layer in (*self.layers, *self.left_out) for weight in layer.parameters)
+
+    @property
     def parameters_in_step(self) -> tuple[WeightRecord, ...]:
-        """All distinct parameters; those that get no gradient in a training step are not trainable here."""
+        """All distinct parameters in memory; those that get no gradient in a training step are not trainable here."""
         updated = []
-        for layer in self.layers:
+        for layer in (*self.layers, *self.left_out):
             for weight in layer.parameters:
                 name = f"{layer.path}.{weight.name}" if layer.path else weight.name
                 updated.append(replace(weight, trainable=False) if name in self.without_gradient else weight)

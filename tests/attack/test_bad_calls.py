@@ -96,6 +96,7 @@ def arguments_of_functions() -> dict[str, Any]:
         "cache_bytes": 0,
         "check_outputs": False,
         "device": "cpu",
+        "ignore": (),
         "include_weights": True,
         "passes": 2,
         "min_samples": 3,

@@ -189,6 +189,17 @@ def test_numbers_by_dtype_of_a_mixed_model() -> None:
     assert report.status("macs_by_dtype").shown == "float32 32 MACs, float64 8 MACs"
 
 
+@pytest.mark.parametrize("key", ["mfu", "mbu", "training_mfu", "training_hfu"])
+def test_a_count_of_some_layers_is_not_divided_by_the_time_of_all(key: str) -> None:
+    """The time is that of both layers; the counts would be those of the first."""
+    network = nn.Sequential(nn.Linear(8, 2), nn.Linear(2, 4))
+    how: dict[str, Any] = {"metrics": [key], "peaks_of": TOY, "num_iters": 3}
+    left_out = profile(network, input_shape=(8,), ignore=["1"], **how).status(key)
+    assert left_out.completeness is Completeness.UNAVAILABLE
+    assert left_out.missing[0].endswith("; profile without ignore=")
+    assert profile(network, input_shape=(8,), ignore=[], **how).status(key).completeness is Completeness.COMPLETE
+
+
 def test_the_bits_of_some_weights_are_no_bound_for_those_of_all() -> None:
     """The lazy layer has wider weights here; it may as well have narrower ones."""
     report = profile(nn.Sequential(nn.Linear(8, 2).half(), nn.LazyLinear(4)), metrics=["bits_per_param"])

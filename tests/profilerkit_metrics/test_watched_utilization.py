@@ -26,10 +26,12 @@ def product(macs: int, **more: Any) -> OpRecord:
     return OpRecord("mm", "", 0, macs, 2 * macs, 0, 0, (TensorInfo((1,), "float32"),), **more)
 
 
-def shares(steps: dict[int, StepRecord] | None, rank: RankShare | None = None) -> dict[str, Any]:
+def shares(
+    steps: dict[int, StepRecord] | None, rank: RankShare | None = None, left_out: tuple[LayerRecord, ...] = ()
+) -> dict[str, Any]:
     """Of a model with 60 MACs in a call and its gradients, and 20 that a checkpoint computes again."""
     operators = (product(20), product(40, phase="backward"), product(20, phase="backward", recomputed=True))
-    trace = ModelTrace((LayerRecord("", "Model", 0),), operators, rank=rank)
+    trace = ModelTrace((LayerRecord("", "Model", 0),), operators, rank=rank, left_out=left_out)
     watched = None if steps is None else WatchedSteps((0,), steps, 1, reasons=REASONS)
     return ComputeWatchedUtilization()(None, BACKEND, trace, RunOptions(), watched, peaks_of=TOY)
 
@@ -52,6 +54,12 @@ def test_ranks_that_share_the_work_of_a_call_have_a_part_of_it_each() -> None:
     value = shares(step, RankShare(1, 4, 40, 160))["step_mfu"]
     assert value.value.median == pytest.approx(0.24)
     assert "ranks" not in value.note
+
+
+def test_steps_of_all_layers_have_no_share_of_some() -> None:
+    for share in shares({0: StepRecord(1.0, 0.2, 0.3, calls=1)}, left_out=(LayerRecord("head", "Linear", 1),)).values():
+        assert isinstance(share, Unavailable)
+        assert share.reason.endswith("profile without ignore=")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,11 @@ def profile_of_a_call(subject: Subject) -> Any:
     return _profile(subject, call=lambda model, *args, **kwargs: model(*args, **kwargs), metrics=STATIC)
 
 
+@call
+def profile_with_layers_ignored(subject: Subject) -> Any:
+    return _profile(subject, ignore=[keras.layers.Dense], metrics=STATIC)
+
+
 def _time(**options: Any) -> Call:
     return lambda subject: _profile(subject, metrics=["execution_time"], **options, **RUNS)
 

@@ -139,6 +139,11 @@ def profile_of_a_call(subject: Subject) -> Any:
 
 
 @call()
+def profile_with_layers_ignored(subject: Subject) -> Any:
+    return profile(subject.model, make_inputs(subject), metrics=STATIC, ignore=[nn.Linear])
+
+
+@call()
 def profile_with_options(subject: Subject) -> Any:
     options: dict[str, Any] = {"autocast": "bfloat16", "num_threads": 1, "device": "cpu"}
     return profile(subject.model, make_inputs(subject), metrics=["execution_time"], **options, **RUNS)

@@ -13,6 +13,7 @@ from profilerkit.times.operator_times import (
     OrderedCall,
 )
 from profilerkit.times.operator_totals import operator_totals
+from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 
@@ -159,6 +160,35 @@ def test_two_operators_that_the_trace_lacks_share_no_work() -> None:
     found = table(rows, trace(op("linear", "a", 10, 20)))
     assert {row["missing"] for row in found} == {"the static trace has no such operator in this layer"}
     assert found.by("layer")[0]["flops"] == 20
+
+
+def test_operators_of_a_layer_that_is_left_out_say_so() -> None:
+    traced = without_layers(trace(op("linear", "a", 10, 20), op("linear", "b", 1, 2)), ["a"])
+    rows = [make_timed("linear", "a", make_call(0, "linear")), make_timed("linear", "b", make_call(1, "linear"))]
+    assert [(row["layer"], row["macs"], row["missing"]) for row in table(rows, traced)] == [
+        ("a", None, "layer 'a' is left out by ignore="),
+        ("b", 1, ""),
+    ]
+
+
+def test_a_kernel_that_does_the_work_of_a_layer_left_out_has_no_counts() -> None:
+    """Its time has that work, and the trace has not: 4 FLOPs of ``relu`` alone would make it look slow."""
+    traced = trace(op("linear", "block.fc", 10, 21), op("relu", "block", 0, 4), op("linear", "head", 1, 2))
+    rows = [
+        make_timed("fused_layer", "block", make_call(0, "fused_layer")),
+        make_timed("linear", "head", make_call(0, "linear")),
+    ]
+    found = table(rows, without_layers(traced, ["block.fc"]), layers=("", "block", "head"))
+    assert [(row["operator"], row["flops"], row["missing"]) for row in found] == [
+        ("fused_layer", None, "layer 'block.fc' is left out by ignore="),
+        ("linear", 2, ""),
+    ]
+
+
+def test_operators_of_a_layer_left_out_are_not_those_of_the_layer_around_it() -> None:
+    traced = without_layers(trace(op("relu", "act", 0, 50), op("relu", "", 0, 4)), ["act"])
+    rows = [make_timed("relu", "act", make_call(0, "relu")), make_timed("relu", "", make_call(1, "relu"))]
+    assert {row["layer"]: row["flops"] for row in table(rows, traced)} == {"act": None, "": 4}
 
 
 @pytest.mark.parametrize("prefix", ["module", "layer"])

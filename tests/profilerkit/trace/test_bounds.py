@@ -20,6 +20,7 @@ from profilerkit.results.report import StatusRecord
 from profilerkit.results.saving import parse, to_dict, to_json
 from profilerkit.trace.bounds import Bounds, Branch, Choice
 from profilerkit.trace.completeness import Gaps, TracePart, find_gaps
+from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.layer_work import compute_spread
 from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord
 from profilerkit_budgets import Budget, Verdict, check
@@ -57,6 +58,10 @@ def test_a_choice_inside_a_branch_that_has_no_ends_leaves_none_to_the_choice_aro
         assert compute_spread([choice], "macs", everywhere) == (None, None)
         assert compute_spread([choice], "macs", lambda path: path == "b") == (None, None)
     assert compute_spread([around], "macs", lambda path: path == "a") == ((0, 2) if counted else (2, 0))
+
+
+def test_layers_that_are_left_out_leave_their_part_of_a_choice() -> None:
+    assert compute_spread(without_layers(made(), "b").choices, "macs", everywhere) == (0, 2)
 
 
 def made(uncounted: dict[str, int] | None = None, choices: tuple[Choice, ...] = (OUTER,)) -> ModelTrace:

@@ -50,6 +50,13 @@ def test_calls_of_a_shared_layer_have_a_row_each() -> None:
     assert sum(row["own_flops"] for row in trace.call_table) == trace.flops
 
 
+def test_layers_are_left_out_of_a_keras_model() -> None:
+    report = profile(model(), X, ignore=[keras.layers.BatchNormalization, "shared"], metrics=["macs", "total_params"])
+    assert (report["macs"], report["total_params"]) == (2 * 24, 27)
+    assert [row["path"] for row in report.layers or ()] == ["", "head"]
+    assert any("left out by ignore=: 2 layers" in note for note in report.notes)
+
+
 class Mine(keras.layers.Layer):  # type: ignore[misc]
     """A layer of the user's, whose attributes may be anything."""
 

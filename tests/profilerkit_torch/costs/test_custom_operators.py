@@ -57,6 +57,13 @@ def test_strict_refuses_a_partial_count_and_names_the_operator(attend: tuple[Any
     assert report["total_params"] == 64
 
 
+def test_leaving_out_the_layer_that_holds_it_makes_the_count_whole(attend: tuple[Any, bool]) -> None:
+    operator, _ = attend
+    model = nn.Sequential(nn.Linear(8, 8, bias=False), Call(lambda self, x: operator(x)))
+    report = profile(model, ones(2, 8), metrics=["macs"], ignore=["1"], strict=True)
+    assert report["macs"] == LINEAR
+
+
 def test_a_model_of_unsupported_operators_alone_is_no_silent_zero(attend: tuple[Any, bool]) -> None:
     operator, _ = attend
     status = profile(Call(lambda self, x: operator(x)), ones(2, 8), metrics=["macs"]).status("macs")

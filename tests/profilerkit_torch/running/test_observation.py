@@ -319,3 +319,9 @@ def test_formulas_that_are_registered_are_in_force_until_they_are_taken_away() -
         register_op_cost("aten::linear", lambda *_, out: Cost.of_macs(5), override=True)
         assert [run.macs for run in observe_runs(nn.Linear(8, 8), X)] == [None] * 2
     assert [run.macs for run in observe_runs(nn.Linear(8, 8), X)] == [NARROW] * 2
+
+
+def test_layers_that_are_left_out_do_not_contradict() -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 16))
+    report = profile(model, X, metrics=["macs", "execution_time"], ignore=["1"], num_iters=3)
+    assert (report["macs"], report.status("macs").missing) == (NARROW, ())

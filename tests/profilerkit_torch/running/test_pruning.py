@@ -322,6 +322,16 @@ def test_the_model_comes_back_as_it_was() -> None:
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
+def test_the_share_is_of_the_whole_model_where_layers_are_left_out() -> None:
+    """Of 16 + 8 weights the first layer has 12 zeros; the values are read from the model, which still has it."""
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 2, bias=False))
+    with torch.no_grad():
+        for weight, zeros in zip(model.parameters(), (12, 0), strict=True):
+            weight.copy_((torch.arange(weight.numel()) >= zeros).reshape_as(weight))
+    record = profile(model, metrics=["sparsity"], ignore=["1"]).status("sparsity")
+    assert (record.value, record.note) == (0.5, "with the layers that ignore= leaves out")
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.ao.quantization", "ignore:torch.quantize_per_tensor", "ignore:TypedStorage")
 @pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
 def test_zeros_stay_zeros_where_torch_packs_the_weights(dtype: torch.dtype) -> None:

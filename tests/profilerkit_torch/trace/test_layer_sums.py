@@ -95,6 +95,21 @@ def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: lis
     assert all(0 <= row["params_share"] <= 1 for row in found.table)
 
 
+@settings(max_examples=20)
+@given(plan=PLANS, left=st.sampled_from(["Linear", "top.*", "elsewhere", "*.own"]))
+def test_leaving_layers_out_leaves_the_sum_of_the_others(plan: list[Any], left: str) -> None:
+    from profilerkit.trace.ignoring import without_layers
+
+    found = trace_complete(make_net([*plan, ["own"]]), ones(ROWS, 8))
+    rest = without_layers(found, [left])
+    kept = {layer.path for layer in rest.layers}
+    assert 0 < len(kept) < len(found.layers)
+    assert rest.macs == sum(row["own_macs"] for row in found.table if row["path"] in kept)
+    assert sum(row["own_macs"] for row in rest.table) == rest.macs
+    assert sum(row["own_macs"] for row in rest.call_table) == rest.macs
+    assert rest.memory == found.memory
+
+
 def test_a_layer_that_calls_itself_has_its_calls_in_order() -> None:
     def halve(self: Any, x: torch.Tensor) -> Any:
         if len(x) > 1:
@@ -119,7 +134,7 @@ def test_dtypes_of_weights_and_tensors_are_in_the_table(dtype: torch.dtype) -> N
     assert trace_complete(model, ones(ROWS, 8, dtype=dtype)).layer("0").parameters[0].shape == (8, 8)
 
 
-def test_a_training_step_and_what_is_left_after_pruning() -> None:
+def test_layers_are_left_out_of_a_training_step_and_of_what_is_left_after_pruning_too() -> None:
     """One product forward and one for each weight backward; the second layer's input needs a gradient as well."""
     model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 4, bias=False))
     for parameter in model.parameters():
@@ -131,3 +146,5 @@ def test_a_training_step_and_what_is_left_after_pruning() -> None:
         ROWS * (2 * 64 + 3 * 32),
         ROWS * (64 + 32),
     ]
+    rest = profile(model, ones(ROWS, 8), metrics=metrics, ignore="0")
+    assert [rest[name] for name in metrics] == [ROWS * 32, ROWS * 3 * 32, ROWS * 32]

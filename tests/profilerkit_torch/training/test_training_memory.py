@@ -694,6 +694,9 @@ def test_a_large_update_is_the_peak() -> None:
     assert report["training_memory"] == 11 * WEIGHT + 2 * batch, "input and output are there still"
     of_class = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer=torch.optim.Adam)
     assert of_class["training_memory"] == pytest.approx(report["training_memory"], abs=64)
+    for optimizer, whole in (("adam", report), (torch.optim.Adam, of_class)):  # the model is trained with all layers
+        part = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer=optimizer, ignore=["0"])
+        assert {key: part[key] for key in keys} == {key: whole[key] for key in keys}
 
 
 @pytest.mark.parametrize("masked", [False, True])
