@@ -36,7 +36,12 @@ def profilerkit_renderers() -> list[RendererInfo]:
         "latex": ("render.latex:render", "booktabs tables for a paper"),
         "csv": ("render.csv:render", "a row for each metric, in base units"),
         "layers-csv": ("render.csv:render_layers", "a row for each layer, in base units"),
+        "speedscope": ("render.speedscope:render", "times of layers for speedscope"),
         "chrome-trace": ("render.chrome_trace:render", "times of layers for Perfetto"),
+        "model-explorer": (
+            "render.model_explorer:render",
+            "the work of each node of a file, for Google's Model Explorer",
+        ),
         "tree": ("render.tree:render", "the layers as a tree, with their shares"),
         "depths": ("render.aggregates:by_depth", "the costliest types of layers at each depth"),
         "operators": ("render.aggregates:by_operator", "operators summed by name"),

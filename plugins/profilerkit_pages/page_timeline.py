@@ -9,7 +9,7 @@ from typing import Any
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
-from profilerkit.render.chrome_trace import find_rows, read_seconds
+from profilerkit.render.time_stacks import find_rows, read_seconds
 from profilerkit.results.report import Report
 from profilerkit.trace.layer_paths import walk_outwards
 

@@ -24,9 +24,9 @@ from profilerkit import Comparison, Completeness, Report
 from profilerkit.builtin import profilerkit_renderers
 from profilerkit.foreign_text import visible
 from profilerkit.render import latex, render
-from profilerkit.render.chrome_trace import read_seconds
 from profilerkit.render.grids import Grid
 from profilerkit.render.layer_time_grids import layer_time_grid
+from profilerkit.render.time_stacks import read_seconds
 from profilerkit.results.saving import parse
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable
@@ -40,8 +40,8 @@ FORMS = [info.name for info in profilerkit_renderers() if info.is_text]
 RESULTS: dict[str, Report | Comparison] = {"report": TEACHER, "comparison": Comparison(TEACHER, (STUDENT,))}
 
 
-#: It holds times alone, and these reports have none: test_traces.py.
-ELSEWHERE = ("chrome-trace",)
+#: They hold times alone, or nodes of files, and these reports have none: test_traces.py and test_model_explorer.py.
+ELSEWHERE = ("speedscope", "chrome-trace", "model-explorer")
 
 
 def text_forms() -> list[str]:
@@ -206,7 +206,7 @@ def deep_report(count: int) -> Report:
 @pytest.mark.parametrize("form", slow_ones(FORMS, ["summary", "table"]))
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)
-    assert len(drawn) > (40 if form == "operators" else 100)
+    assert len(drawn) > (40 if form in ("operators", "model-explorer") else 100)
     if form in text_forms() and form not in ("csv", "depths", "operators"):  # these are sums
         assert drawn.count("Linear") == 10_000
 
