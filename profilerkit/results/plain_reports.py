@@ -58,10 +58,9 @@ def read_report(body: Any, where: str = "") -> Report:
 
 def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:
     """Return the record of a metric, with the bounds of a partial value."""
-    ends = {name: from_plain(plain.get(name), f"{where}.{name}") for name in ("low", "high")}
+    low, high = (convert(from_plain(plain.get(name)), float | None, f"{where}.{name}") for name in ("low", "high"))
     value = from_plain(plain.get("value"), f"{where}.value")
     record = convert({**plain, "value": value}, StatusRecord, where)
-    if record.completeness is not Completeness.PARTIAL or "low" not in plain:
-        return record
-    bounds = convert(ends, Bounds, where)
-    return record if bounds == Bounds(record.value, None) else replace(record, bounds=bounds)
+    is_lower_bound = (low, high) == (record.value, None)
+    is_bounded = record.completeness is Completeness.PARTIAL and "low" in plain and not is_lower_bound
+    return replace(record, bounds=Bounds(low, high)) if is_bounded else record
