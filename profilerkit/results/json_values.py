@@ -10,22 +10,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, is_dataclass
 from enum import Enum
 from functools import partial
 from numbers import Integral
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
 
+from ..error_text import shown
 from ..piping.outcome import is_number
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions, process_name
 from ..times.layer_times import CallTime, LayerTime, LayerTimeTable
 from ..times.measurement import Measurement
+from ..trace.layer_paths import count_depth
 from ..trace.records import LayerTable
 from ..trace.table import Table
+from .column_kinds import are_of_layers, are_of_operators, find_kind
 from .comparison import distinct_names
 
 __all__ = ["convert", "from_plain", "to_plain", "write_fields"]
@@ -34,9 +37,20 @@ T = TypeVar("T")
 _Seconds: TypeAlias = float | None
 #: A call of a layer: the fields of `CallTime`.
 _Call: TypeAlias = tuple[int, int, _Seconds, _Seconds, _Seconds, _Seconds]
+_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | Annotated[float, msgspec.Meta(ge=0)]
 
 #: The types of values that JSON has itself.
 _AS_THEY_ARE = frozenset({bool, int, str, type(None)})
+
+
+class _SweepRow(TypedDict):
+    """A row of a `BatchSweep`."""
+
+    batch_size: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+    execution_time: Measurement
+    throughput: _Number
+    memory_footprint: _Number | None
+    is_knee: bool
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -155,11 +169,17 @@ def convert(value: Any, kind: type[T], where: str) -> T:
     Parts of the value that already have their type stay as they are.
     """
     try:
-        return msgspec.convert(value, kind, strict=True)
+        converted = msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
         wrong, _, field = str(error).partition(" - at ")
         name = f"{where}{field.strip('`').removeprefix('$')}".removeprefix(".") or "report"
         raise ValueError(f"{name}: {wrong[:1].lower()}{wrong[1:]}") from error
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        if unknown := value.keys() - {*names}:
+            name = f"{where}.{min(unknown)}".removeprefix(".")
+            raise ValueError(f"{name} is unknown; it can have {', '.join(names)}")
+    return converted
 
 
 def _read_measurement(value: Mapping[str, Any], where: str) -> Measurement:
@@ -175,7 +195,26 @@ def _read_measurement(value: Mapping[str, Any], where: str) -> Measurement:
 def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
     columns = convert(value.get("columns"), list[str], f"{where}.columns")
     rows = convert(value.get("rows"), list[list[Any]], f"{where}.rows")
-    return kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{where}.columns is {shown(columns)}; each has a name of its own")
+    for index, row in enumerate(rows):
+        if len(row) != len(columns):
+            raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
+    is_by_layer = kind is LayerTable and are_of_layers(columns)
+    if is_by_layer or are_of_operators(columns):
+        for index, column in enumerate(columns):
+            convert([row[index] for row in rows], find_kind(column), f"{where}.{column}")
+    table = kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
+    if is_by_layer:
+        _require_depths(table, where)
+    return table
+
+
+def _require_depths(layers: Table, where: str) -> None:
+    """Raise `ValueError` if a layer does not lie as deep as its path says: renderers indent by the depth."""
+    for index, row in enumerate(layers):
+        if row["depth"] != count_depth(row["path"]):
+            raise ValueError(f"{where}.depth[{index}] is {shown(row['depth'])}, which does not fit the layer's path")
 
 
 def _read_cell(value: Any) -> Any:
@@ -195,7 +234,8 @@ def _read_layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
 
 
 def _read_sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
-    return BatchSweep(convert(from_plain(value.get("rows"), f"{where}.rows"), list[dict[str, Any]], f"{where}.rows"))
+    rows = from_plain(value.get("rows"), f"{where}.rows")
+    return BatchSweep(convert(rows, list[_SweepRow], f"{where}.rows"))
 
 
 def _read_tuple(value: Mapping[str, Any], where: str) -> tuple[Any, ...]:
@@ -208,7 +248,10 @@ def _read_mapping(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _read_float(value: Mapping[str, Any], where: str) -> float:
-    return float(convert(value.get("value"), str, f"{where}.value"))
+    text = value.get("value")
+    if text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{where}.value is {shown(text)}; it can be 'nan', 'inf', '-inf'")
+    return float(text)
 
 
 #: By the type of a value: a function that returns it from its mapping and its place; `ValueError` for a wrong one.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile import full_report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -163,6 +164,16 @@ def test_a_count_beyond_floats_is_drawn_and_read_back(report: Report) -> None:
             assert render(back, info.name)
 
 
+@pytest.mark.parametrize("column", ["throughput", "memory_footprint"])
+def test_a_number_beyond_floats_in_a_sweep_is_said(column: str) -> None:
+    content = written(full_report())
+    place = next(index for index, status in enumerate(content["statuses"]) if status["key"] == "batch_sweep")
+    sweep = content["statuses"][place]["value"]["rows"]
+    rows = sweep["rows"] if isinstance(sweep, dict) else sweep
+    rows[1][column] = 10**400
+    assert f"statuses[{place}].value.rows[1].{column}: " in said(reseal(content))
+
+
 def test_a_file_that_was_changed_is_said(report: Report) -> None:
     content = written(report)
     content["statuses"][0]["value"] += 1
@@ -175,11 +186,24 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "number for text": (lambda c: c["statuses"][1].update(key=3), "statuses[1].key: expected `str`, got `int`"),
     "unknown word": (lambda c: c["statuses"][0].update(completeness="whole"), "statuses[0].completeness: invalid enum"),
     "field missing": (lambda c: c["statuses"][0].pop("shown"), "statuses[0]: object missing required field `shown`"),
+    "field unknown": (lambda c: c.update(colour="red"), "colour is unknown; it can have name, backend"),
+    "complete without value": (
+        lambda c: c["statuses"][0].update(value=None),
+        "statuses[0].value is None where completeness is complete",
+    ),
+    "unavailable with value": (
+        lambda c: c["statuses"][0].update(completeness="unavailable"),
+        "statuses[0].value is 30 where completeness is unavailable",
+    ),
+    "without a meaning and complete": (
+        lambda c: c["statuses"][0].update(is_applicable=False),
+        "statuses[0].is_applicable is false where completeness is complete",
+    ),
     "unknown type": (
         lambda c: c["statuses"][0].update(value={"type": "tensor"}),
         "statuses[0].value.type is 'tensor'; it can be 'measurement', 'table'",
     ),
-    "short row": (lambda c: c["layers"]["rows"][1].pop(), "it.json is not a report of profilerkit, or damaged"),
+    "short row": (lambda c: c["layers"]["rows"][1].pop(), "layers.rows[1] has not one value for each of the"),
     "no table": (
         lambda c: c.update(layers={"type": "tuple", "items": []}),
         "layers: expected `LayerTable`, got `tuple`",
@@ -188,6 +212,10 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "cores beyond 64 bits": (
         lambda c: c["statuses"][-2]["value"]["conditions"].update(cores=10**400),
         "conditions.cores",
+    ),
+    "a column twice": (
+        lambda c: c["operators"]["columns"].__setitem__(1, c["operators"]["columns"][0]),
+        "each has a name of its own",
     ),
     "other format": (
         lambda c: c.update(format="csv"),
@@ -210,10 +238,49 @@ def test_the_field_that_is_wrong_is_named(name: str, report: Report) -> None:
     assert expected in said(reseal(content))
 
 
+def find_table(content: Any, name: str) -> tuple[Any, str]:
+    """Return a table of a report's content, and its place in messages."""
+    if name in content:
+        return content[name], name
+    place = next(index for index, status in enumerate(content["statuses"]) if status["key"] == name)
+    return content["statuses"][place]["value"], f"statuses[{place}].value"
+
+
+EMPTY_TABLE: dict[str, Any] = {"type": "table", "columns": [], "rows": []}
+
+
+@pytest.mark.parametrize("wrong", [{}, [[3.5]], 10**400, EMPTY_TABLE], ids=["mapping", "list", "number", "table"])
+@pytest.mark.parametrize("name", ["layers", "operators", "operator_table"])
+def test_a_cell_of_another_kind_than_its_column_is_named(name: str, wrong: Any) -> None:
+    """Whatever the column; only one of mappings takes a mapping."""
+    for index, column in enumerate(find_table(written(full_report()), name)[0]["columns"]):
+        content = written(full_report())
+        table, where = find_table(content, name)
+        table["rows"][1][index] = wrong
+        if (column, wrong) != ("params_by_dtype", {}):
+            assert f"{where}.{column}[1]" in said(reseal(content))
+
+
+@pytest.mark.parametrize("name", ["layers", "operators"])
+def test_a_table_without_a_column_is_refused_or_drawn(name: str) -> None:
+    refused = 0
+    for index, column in enumerate(written(full_report())[name]["columns"]):
+        content = written(full_report())
+        content[name]["columns"][index] = "other"
+        try:
+            back = parse(reseal(content), "it.json")
+        except ReportFileError as error:
+            assert f"{name}.columns has no {column!r}" in str(error)
+            refused += 1
+        else:
+            assert all(render(back, info.name) for info in profilerkit_renderers() if info.is_text)
+    assert refused
+
+
 @pytest.mark.parametrize("kind", [Table, LayerTable])
 @pytest.mark.parametrize("name", ["path", "operator", "type"])
 def test_a_table_of_a_plugin_has_cells_of_any_kind(name: str, kind: type[Table], report: Report) -> None:
-    """Its columns are its own, whatever they are called."""
+    """Its columns are its own, also one that is called as a column of layers or operators is."""
     rest = {"calls": "many", "depth": 7, "node": 3, "cache_share": "half"}
     table = kind([{name: ("a",), **rest}, {name: 3, **rest}])
     record = StatusRecord("mine", "mine", "What it is.", table, "", "", Comparative.NONE, Completeness.COMPLETE)
@@ -237,6 +304,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
     "a machine of text": (
         {"conditions": {"wall_seconds": 1.0, "cpu_seconds": 1.0, "process": "", "cores": "two"}},
         ".conditions.cores: expected `int | null`, got `str`",
+    ),
+    "a machine of more": (
+        {"conditions": {"wall_seconds": 1.0, "cpu_seconds": 1.0, "process": "", "weather": 1}},
+        ".conditions.weather is unknown; it can have wall_seconds, cpu_seconds",
     ),
 }
 
