@@ -22,7 +22,7 @@ from profilerkit_metrics.scoring_arrays import ReadyModel, score_with
 from .loaders import open_model
 from .model.constants import MOVES
 from .running.devices import resolve_device
-from .running.runs import make_call, make_feeds
+from .running.runs import make_call, make_feeds, read_outputs
 from .running.sessions import LEVELS, make_options, make_session
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
@@ -50,7 +50,7 @@ def _make_ready(model: Any, device: DeviceLike) -> ReadyModel:
     session = make_session(proto, make_options(next(iter(LEVELS))), resolved)
 
     def call(inputs: ModelInputs) -> Any:
-        return make_call(session, make_feeds(proto, inputs), resolved, inputs)()
+        return read_outputs(make_call(session, make_feeds(proto, inputs), resolved, inputs)())
 
     scores = proto.graph.output[0].name if proto.graph.output else None
     return ReadyModel(call, gives_probabilities(_list_steps(proto.graph), scores))
