@@ -60,7 +60,9 @@ def _require_inside_folder(path: Path) -> None:
     A link in a folder from elsewhere could lead to any file of the user's.
     """
     folder = path.parent.resolve()
-    for file_path in (path, path.with_suffix(".bin")):
+    # OpenVINO takes the last dot of a name for the beginning of its ending, also in "net.", unlike `Path.with_suffix`.
+    stem = path.name[:-1] if path.name.endswith(".") else path.stem
+    for file_path in (path, path.with_name(f"{stem}.bin")):
         if not file_path.resolve().is_relative_to(folder):
             raise InputError(
                 f"{str(file_path)!r} leads outside of the folder of the model, from where nothing is read; put the "

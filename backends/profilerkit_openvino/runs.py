@@ -1,4 +1,4 @@
-"""Passes of a model that OpenVINO has compiled for a device, with the inputs of one call."""
+"""Runs by OpenVINO: the devices that it finds, a model compiled for one, and passes with the inputs of a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from profilerkit.backend_kit.numpy_data import bind_inputs
 from .runtime import openvino
 from .tracing import declare
 
-__all__ = ["MODES", "compile_model", "make_call", "prepare_run", "resolve_device"]
+__all__ = ["MODES", "compile_model", "make_call", "open_runtime", "prepare_run", "resolve_device"]
 
 #: The execution modes: the precision in which OpenVINO may compute, as its hint. By default it is the precision of the
 #: model, so that the counted numbers are timed; otherwise a CPU may run float32 as bfloat16.
@@ -26,6 +26,8 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "accuracy": {"EXECUTION_MODE_HINT": "ACCURACY"},
     "performance": {"EXECUTION_MODE_HINT": "PERFORMANCE"},
 }
+#: Two names of the first GPU: OpenVINO lists the first name if there is one GPU, the second of several, and takes both.
+_FIRST_GPU = ("gpu", "gpu.0")
 
 
 @cache
@@ -35,19 +37,18 @@ def open_runtime() -> Any:
 
 
 def resolve_device(device: DeviceLike) -> str:
-    """Return the name of a device in lower case: "cpu", "gpu.1"; "cpu" for None.
+    """Return the name of a device as OpenVINO lists it, in lower case: "cpu", "gpu.1"; "cpu" for None.
 
     Raises `DeviceNotAvailableError` for a device that OpenVINO does not find here.
     """
     device = DEVICE("device", device)
-    if device is None:
-        device = Device.CPU
+    device = Device.CPU if device is None else device
     name = device.value if isinstance(device, Device) else str(device).lower()
-    here = [name.lower() for name in open_runtime().available_devices]
-    is_first_gpu = name == "gpu" and "gpu.0" in here  # of several, which have numbers
-    if name not in here and not is_first_gpu:
-        raise DeviceNotAvailableError(f"device {device!r} is not there; OpenVINO finds here: {', '.join(here)}")
-    return name
+    here = [listed.lower() for listed in open_runtime().available_devices]
+    for same in _FIRST_GPU if name in _FIRST_GPU else (name,):
+        if same in here:
+            return same
+    raise DeviceNotAvailableError(f"device {device!r} is not there; OpenVINO finds here: {', '.join(here)}")
 
 
 def compile_model(
@@ -63,12 +64,26 @@ def compile_model(
         raise explain_failure(error, inputs, "openvino", __package__ or "") from error
 
 
+@contextmanager
+def prepare_run(
+    model: Any, inputs: ModelInputs, device: str, mode: str, num_threads: int | None = None
+) -> Iterator[Run]:
+    """Yield the run of a model; the first call is the compilation and one pass."""
+    start = time.perf_counter()
+    compiled = compile_model(model, inputs, device, mode, num_threads)
+    call = make_call(model, compiled.create_infer_request(), inputs)
+    call()
+    yield Run(call, time.perf_counter() - start)
+
+
 def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any]:
     """Return a function that runs one pass, and returns an array, or several by their names."""
     bound = bind_inputs(declare(model), inputs)
-    wrapped = [_wrap(array, declared) for array, declared in zip(bound.values(), model.inputs, strict=True)]
-    feeds = dict(enumerate(wrapped))
-    names = [_name(output) for output in model.outputs]
+    feeds = {
+        index: _make_feed(array, declared.get_element_type())
+        for index, (array, declared) in enumerate(zip(bound.values(), model.inputs, strict=True))
+    }
+    names = [_name_output(output) for output in model.outputs]
 
     def call() -> Any:
         try:
@@ -81,38 +96,25 @@ def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any
     return call
 
 
-def _name(output: Any) -> str:
+def _name_output(output: Any) -> str:
     names = output.get_names()
     return str(min(names) if names else output.get_node().get_friendly_name())
 
 
-def _wrap(array: Any, declared: Any) -> Any:
-    """Return an array, or a tensor of OpenVINO's for a dtype that numpy lacks."""
+def _make_feed(array: Any, element: Any) -> Any:
+    """Return what a request takes for an array: the array, or a tensor of OpenVINO's for a dtype that numpy lacks."""
     array = np.asarray(array, order="C")
     if array.dtype.isbuiltin != 2:  # 2: a dtype of ml_dtypes
         return array
-    element = declared.get_element_type()
-    return openvino.Tensor(_pack(array.view(f"u{array.dtype.itemsize}"), element.bitwidth), array.shape, element)
+    codes = array.view(f"u{array.dtype.itemsize}")
+    content = codes if element.bitwidth >= 8 else _pack_bits(codes, element.bitwidth)
+    return openvino.Tensor(content, array.shape, element)
 
 
-def _pack(codes: Any, bits: int) -> Any:
-    """Return the bits of numbers as OpenVINO holds them: several of less than a byte share one, the first lowest."""
-    if bits >= 8:
-        return codes
+def _pack_bits(codes: Any, bits: int) -> Any:
+    """Return numbers of less than a byte as OpenVINO holds them: several share a byte, the first the lowest."""
     shared_by = 8 // bits
     padded = np.zeros((-(-codes.size // shared_by), shared_by), np.uint8)
     padded.flat[: codes.size] = codes.flat
     places = np.arange(shared_by, dtype=np.uint8) * bits
     return np.bitwise_or.reduce((padded & (2**bits - 1)) << places, axis=1, dtype=np.uint8)
-
-
-@contextmanager
-def prepare_run(
-    model: Any, inputs: ModelInputs, device: str, mode: str, num_threads: int | None = None
-) -> Iterator[Run]:
-    """Yield the run of a model; the first call is the compilation and one pass."""
-    start = time.perf_counter()
-    compiled = compile_model(model, inputs, device, mode, num_threads)
-    call = make_call(model, compiled.create_infer_request(), inputs)
-    call()
-    yield Run(call, time.perf_counter() - start)

@@ -131,13 +131,24 @@ def test_weights_that_are_missing_or_cut_are_refused(path: Path) -> None:
         profile(path)
 
 
-def test_nothing_outside_of_the_folder_is_read(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Neither over a link in place of the weights, nor of the model."""
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    shutil.move(path.with_suffix(".bin"), elsewhere / "net.bin")
-    path.with_suffix(".bin").symlink_to(elsewhere / "net.bin")
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        *(("net.xml", "net.bin"), ("net.", "net.bin"), ("net..", "net..bin"), ("a.net.", "a.net.bin")),
+        *(("net", "net.bin"), (".xml", ".xml.bin"), ("net.XML", "net.bin"), ("net.xml.copy", "net.xml.bin")),
+    ],
+)
+def test_nothing_outside_of_the_folder_is_read(name: str, weights: str, path: Path, tmp_path: Path) -> None:
+    """Not over a link in place of the weights, whatever their file is called: OpenVINO reads them beside the model."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    shutil.copy(path, folder / name)
+    shutil.copy(path.with_suffix(".bin"), folder / weights)
+    assert profile(folder / name, metrics=["total_params"], backend="openvino")["total_params"] > 0
+    (folder / weights).unlink()
+    (folder / weights).symlink_to(path.with_suffix(".bin"))
     with pytest.raises(InputError, match="leads outside of the folder of the model"):
-        profile(path)
+        profile(folder / name, backend="openvino")
 
 
 def test_an_operator_of_an_extension_is_named_and_no_library_is_loaded(path: Path) -> None:

@@ -17,6 +17,7 @@ from openvino_architectures import BUILDERS
 
 from profilerkit import (
     ArgumentError,
+    Device,
     DeviceNotAvailableError,
     InputError,
     ModelInputs,
@@ -133,6 +134,25 @@ def test_a_device_has_the_kind_that_its_name_tells(device: str, kind: str, monke
     monkeypatch.setattr(backend, "open_runtime", Runtime)
     info = BACKEND.device_info(device)
     assert (info.name, info.kind) == (f"FULL_DEVICE_NAME of {device}", kind)
+
+
+@pytest.mark.parametrize(
+    ("here", "device", "name"),
+    [
+        *(("GPU", "GPU.0", "gpu"), ("GPU", Device.GPU, "gpu"), ("GPU.0 GPU.1", "gpu", "gpu.0")),
+        *(("GPU.0 GPU.1", "GPU.0", "gpu.0"), ("GPU.0 GPU.1", "gpu.1", "gpu.1")),
+    ],
+)
+def test_the_first_gpu_has_two_names(here: str, device: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenVINO lists one GPU as GPU, and the first of several as GPU.0; it takes both names in both cases."""
+
+    class Runtime:
+        available_devices = ("CPU", *here.split())
+
+    monkeypatch.setattr(runs, "open_runtime", Runtime)
+    assert BACKEND.resolve_device(None, device) == name
+    with pytest.raises(DeviceNotAvailableError, match=r"'GPU\.2' is not there; OpenVINO finds here: cpu, gpu"):
+        BACKEND.resolve_device(None, "GPU.2")
 
 
 def test_a_device_that_is_not_there() -> None:
