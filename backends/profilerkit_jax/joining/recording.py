@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -28,25 +29,11 @@ __all__ = ["read_recording"]
 _LEAST_SHARE = 0.5
 
 
-class _Work(NamedTuple):
-    """An instruction that ran, with its layer and phase.
-
-    Attributes:
-        ran: The instruction.
-        layer: The path of the layer that it worked for; None if unknown.
-        phase: ``"forward"`` or ``"backward"``.
-    """
-
-    ran: RanInstruction
-    layer: str | None = None
-    phase: str = "forward"
-
-
 class _CompiledModel(NamedTuple):
     """The model as it is compiled here.
 
     Attributes:
-        instructions: The instructions of its program, by name.
+        instructions: The instructions of its program, by name; those of the computation that it begins with come last.
         layers: The layers that they work for.
         paths: The paths of all layers.
     """
@@ -56,19 +43,43 @@ class _CompiledModel(NamedTuple):
     paths: frozenset[str]
 
 
+class _Work(NamedTuple):
+    """The path of the layer that an instruction worked for, None if unknown; and "forward" or "backward"."""
+
+    layer: str | None
+    phase: str
+
+
 def read_recording(
     profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
 ) -> Recording:
     """Return the passes in a profile of JAX's, with the layer that each instruction worked for.
 
-    Raises `ProfileFileError` for the file of another profiler, without instructions, or of another model.
+    Raises `ProfileFileError` for the file of another profiler, without instructions or enough passes, or of another
+    model.
     """
     ran, device = _read_instructions(profile)
     compiled = _compile_model(model, inputs, trace)
     program = _find_program(ran, compiled.layers.by_name)
-    kept = _leave_out(ran, program, skip) if skip else ran
-    works = [_find_work(instruction, program, compiled) for instruction in kept]
-    return _make_recording(works, program, compiled.layers.by_fusion, device)
+    passes = _list_passes([instruction for instruction in ran if instruction.program == program], compiled)
+    require_passes(len(passes), skip)
+    kept = passes[skip:]
+    if skip:  # other programs, a loss for example, belong to the passes around them
+        ran = [instruction for instruction in ran if instruction.start >= kept[0][0].start]
+    kernels = _sum_up(ran, program, compiled).average(len(kept))
+    _require_layers(kernels)
+    spans = [[instruction.span for instruction in one_pass] for one_pass in kept]
+    seconds = tuple(map(measure_extent, spans))
+    busy = sum_covered(span for of_pass in spans for span in of_pass) / len(kept)
+    return Recording(
+        kernels,
+        seconds,
+        max(mean(seconds) - busy, 0.0),
+        device=device,
+        on_device=bool(device),
+        by="the scopes of XLA's instructions, of the program as it is compiled here",
+        remarks=_explain_fusions([instruction for one_pass in kept for instruction in one_pass], compiled),
+    )
 
 
 def _read_instructions(profile: ProfileFile) -> RanInstructions:
@@ -91,7 +102,7 @@ def _compile_model(model: Any, inputs: ModelInputs | None, trace: ModelTrace) ->
     return _CompiledModel(instructions, find_layers(instructions, paths), paths)
 
 
-def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> str:
+def _find_program(ran: Iterable[RanInstruction], layers: Container[str]) -> str:
     """Return the program of the model: the known program whose instructions take the most time."""
     whole: defaultdict[str, float] = defaultdict(float)
     in_layers: defaultdict[str, float] = defaultdict(float)
@@ -103,54 +114,56 @@ def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> s
     return max(likely, key=lambda program: (in_layers[program], whole[program]))
 
 
-def _leave_out(ran: Sequence[RanInstruction], program: str, skip: int) -> list[RanInstruction]:
-    """Return the instructions since the first kept run of the program.
+def _list_passes(ran: Sequence[RanInstruction], compiled: _CompiledModel) -> list[list[RanInstruction]]:
+    """Return the instructions of each pass, in order of time.
 
-    Other programs, a loss for example, belong to the passes around them: their instructions in passes that are left out
-    go too. Raises `ProfileFileError` if no pass is left.
+    Not every profile tells the runs of a program apart. Then a pass begins with the first instruction that runs once in
+    each: one outside of loops and branches, which are computations of their own.
     """
-    of_program = [instruction for instruction in ran if instruction.program == program]
-    runs = list(dict.fromkeys(instruction.run for instruction in of_program))
-    require_passes(len(runs), skip)
-    begin = min(instruction.start for instruction in of_program if instruction.run == runs[skip])
-    return [instruction for instruction in ran if instruction.start >= begin]
+    by_pass: defaultdict[Any, list[RanInstruction]] = defaultdict(list)
+    if all(instruction.run is not None for instruction in ran):
+        for instruction in ran:
+            by_pass[instruction.run].append(instruction)
+        return list(by_pass.values())
+    entry = [one.computation for one in compiled.instructions.values()][-1]
+    starts: defaultdict[str, list[float]] = defaultdict(list)
+    for instruction in ran:
+        starts[instruction.name].append(instruction.start)
+    outside = {name for name, one in compiled.instructions.items() if one.computation == entry} & starts.keys()
+    likely = [starts[name] for name in outside or starts]
+    [(number, _)] = Counter(map(len, likely)).most_common(1)
+    begins = [min(together) for together in zip(*(times for times in likely if len(times) == number), strict=True)]
+    for instruction in ran:
+        by_pass[max(bisect_right(begins, instruction.start), 1)].append(instruction)
+    return list(by_pass.values())
 
 
-def _find_work(ran: RanInstruction, program: str, compiled: _CompiledModel) -> _Work:
+def _sum_up(ran: Iterable[RanInstruction], program: str, compiled: _CompiledModel) -> KernelTimes:
+    """Return the seconds of instructions; instructions without a layer are told apart by their programs."""
+    times = KernelTimes()
+    for instruction in ran:
+        # Other programs have instructions of the same names, "fusion.1", so their instructions get no layer.
+        work = _find_work(instruction, compiled) if instruction.program == program else _Work(None, "forward")
+        around = instruction.program if work.layer is None else ""
+        times.add(instruction.seconds, instruction.name, work.layer, work.phase, around)
+    return times
+
+
+def _find_work(ran: RanInstruction, compiled: _CompiledModel) -> _Work:
     """Return the layer and the phase of an instruction: by its scopes in the profile, otherwise in the program.
 
-    Other programs have instructions of the same names, "fusion.1", so their instructions get no layer. JAX writes
-    ``transpose(...)`` into the scopes of a function's gradient.
+    JAX writes ``transpose(...)`` into the scopes of a function's gradient.
     """
-    if ran.program != program:
-        return _Work(ran)
     layer = find_layer(ran.scopes, compiled.paths) if ran.scopes else None
     if layer is None:
         layer = compiled.layers.by_name.get(ran.name)
     instruction = compiled.instructions.get(ran.name)
     scopes = ran.scopes or (instruction.scopes if instruction is not None else "")
-    return _Work(ran, layer, "backward" if "transpose(" in scopes else "forward")
-
-
-def _make_recording(works: Sequence[_Work], program: str, fused: Mapping[str, set[str]], device: str) -> Recording:
-    """Return the means over the passes; raise `ProfileFileError` if layers have too little of the time."""
-    of_program = [work for work in works if work.ran.program == program]
-    passes = _time_passes([work.ran for work in of_program])
-    kernels = _sum_up(works).average(len(passes))
-    _require_layers(kernels)
-    busy = sum_covered(work.ran.span for work in of_program) / len(passes)
-    return Recording(
-        kernels,
-        passes,
-        max(mean(passes) - busy, 0.0),
-        device=device,
-        on_device=bool(device),
-        by="the scopes of XLA's instructions, of the program as it is compiled here",
-        remarks=_explain_fusions({work.ran.name: work.layer for work in of_program}, fused),
-    )
+    return _Work(layer, "backward" if "transpose(" in scopes else "forward")
 
 
 def _require_layers(kernels: Sequence[RecordedKernel]) -> None:
+    """Raise `ProfileFileError` if layers have too little of the time."""
     share = compute_layer_share(kernels)
     if share < _LEAST_SHARE:
         raise ProfileFileError(
@@ -161,39 +174,13 @@ def _require_layers(kernels: Sequence[RecordedKernel]) -> None:
         )
 
 
-def _time_passes(of_program: Sequence[RanInstruction]) -> tuple[float, ...]:
-    """Return the seconds of each pass; equal shares if the profile does not tell the runs of the program apart."""
-    if all(instruction.run is None for instruction in of_program):
-        # Most instructions run once in a pass, all but the instructions of loops and branches.
-        repeats = Counter(instruction.name for instruction in of_program)
-        [(count, _)] = Counter(repeats.values()).most_common(1)
-        return (measure_extent([instruction.span for instruction in of_program]) / count,) * count
-    spans_by_run: defaultdict[Any, list[tuple[float, float]]] = defaultdict(list)
-    for instruction in of_program:
-        spans_by_run[instruction.run].append(instruction.span)
-    return tuple(measure_extent(spans) for spans in spans_by_run.values())
-
-
-def _sum_up(works: Iterable[_Work]) -> KernelTimes:
-    """Return the seconds of instructions; instructions without a layer are told apart by their programs."""
-    times = KernelTimes()
-    for work in works:
-        around = work.ran.program if work.layer is None else ""
-        times.add(work.ran.seconds, work.ran.name, work.layer, work.phase, around)
-    return times
-
-
-def _explain_fusions(layers: Mapping[str, str | None], fused: Mapping[str, set[str]]) -> dict[str, str]:
-    """Return remarks on layers that contain the time of other layers, because XLA has fused their instructions.
-
-    Args:
-        layers: The layer of each instruction that ran.
-        fused: The layers that each fused instruction works for.
-    """
+def _explain_fusions(ran: Iterable[RanInstruction], compiled: _CompiledModel) -> dict[str, str]:
+    """Return remarks on layers that contain the time of other layers, because XLA has fused their instructions."""
     others: defaultdict[str, set[str]] = defaultdict(set)
-    for name, layer in layers.items():
+    for instruction in {one.name: one for one in ran}.values():
+        layer = _find_work(instruction, compiled).layer
         if layer is not None:
-            others[layer] |= fused.get(name, set()) - {layer}
+            others[layer] |= compiled.layers.by_fusion.get(instruction.name, set()) - {layer}
     remarks = {}
     for layer, paths in others.items():
         if paths:

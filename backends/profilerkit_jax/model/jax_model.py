@@ -22,9 +22,11 @@ class JaxModel:
             counted. Of a linen module, its variables: ``{"params": ..., "batch_stats": ...}``. None for a function
             without parameters, which is called as ``function(*inputs)``.
         name: The name in reports; if empty, the name of the function, or of the module's class.
-        rngs: The random keys by name with which a linen module is applied, for example ``{"dropout": key}``.
+        rngs: The random keys with which a linen module is applied, as ``apply`` takes them: by name, for example
+            ``{"dropout": key}``, or one key for all.
 
-    Raises `ArgumentError` if ``function`` cannot be called, ``name`` is not a text, or a function has ``rngs``.
+    Raises `ArgumentError` if ``function`` cannot be called, ``name`` is not a text, ``rngs`` are no keys, or a function
+    has them.
 
     >>> model = JaxModel(lambda params, x: x * params["scale"], {"scale": 2.0})
     >>> model(3.0)
@@ -34,7 +36,7 @@ class JaxModel:
     function: Any
     params: Any = None
     name: str = ""
-    rngs: Mapping[str, Any] | None = None
+    rngs: Any = None
 
     def __post_init__(self) -> None:
         if not (callable(self.function) or self.is_linen):
@@ -47,6 +49,11 @@ class JaxModel:
             raise ArgumentError(
                 f"rngs={shown(self.rngs)} are for a module of Flax's linen; give the keys of a function with its inputs"
             )
+        keys = self.rngs if isinstance(self.rngs, Mapping) else {} if self.rngs is None else {"params": self.rngs}
+        if not all(isinstance(name, str) and hasattr(key, "dtype") for name, key in keys.items()):
+            raise ArgumentError(
+                f"rngs={shown(self.rngs)}: give a random key of JAX, or keys by name: {{'dropout': key}}"
+            )
 
     @property
     def is_linen(self) -> bool:
@@ -56,6 +63,5 @@ class JaxModel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the outputs of the function for inputs."""
         if self.is_linen:
-            options = {} if self.rngs is None else {"rngs": dict(self.rngs)}
-            return self.function.apply(self.params, *args, **options, **kwargs)
+            return self.function.apply(self.params, *args, rngs=self.rngs, **kwargs)
         return self.function(*args, **kwargs) if self.params is None else self.function(self.params, *args, **kwargs)

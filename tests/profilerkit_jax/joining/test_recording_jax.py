@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,43 @@ def test_passes_that_are_left_out_take_other_programs_along(tmp_path: Path) -> N
     assert len(joined.recording.passes) == 1
     seconds = {kernel.name: kernel.seconds for kernel in joined.recording.kernels}
     assert seconds == {"fusion": pytest.approx(80e-6), "add": pytest.approx(10e-6)}
+
+
+class Repeating(nnx.Module):
+    """A layer three times in a loop, and another one once."""
+
+    def __init__(self) -> None:
+        self.first = nnx.Linear(64, 64, rngs=nnx.Rngs(0))
+        self.last = nnx.Linear(64, 64, rngs=nnx.Rngs(1))
+
+    def __call__(self, x: Any) -> Any:
+        return self.last(jax.lax.fori_loop(0, 3, lambda _, y: jnp.tanh(self.first(y)), x))
+
+
+@pytest.mark.parametrize("model", [Network, Repeating])
+def test_passes_of_a_profile_that_does_not_tell_runs_apart(model: type[nnx.Module], tmp_path: Path) -> None:
+    """Three passes of this machine, by the program: without their numbers they are found all the same."""
+    net, x = model(), jnp.ones((3, 64))
+    definition, state = nnx.split(net)
+    call = jax.jit(lambda state, x: nnx.merge(definition, state)(x))
+    jax.block_until_ready(call(state, x))
+    with jax.profiler.trace(str(tmp_path)):
+        for _ in range(3):
+            jax.block_until_ready(call(state, x))
+    told = [profilerkit.join(tmp_path, net, x, skip=skip) for skip in range(3)]
+    assert [len(joined.recording.passes) for joined in told] == [3, 2, 1]
+    [path] = tmp_path.rglob("*.trace.json.gz")
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    for event in content["traceEvents"]:
+        for name in ("run_id", "group_id"):
+            event.get("args", {}).pop(name, None)
+    path.write_bytes(gzip.compress(json.dumps(content).encode()))
+    for skip, joined in enumerate(told):
+        found = profilerkit.join(tmp_path, net, x, skip=skip).recording
+        assert found.passes == pytest.approx(joined.recording.passes)
+        assert found.kernels == joined.recording.kernels
+    with pytest.raises(ProfileFileError, match="skip=3: the profile has 3 passes"):
+        profilerkit.join(tmp_path, net, x, skip=3)
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen
 
 from profilerkit import ArgumentError, BackendNotFoundError, InputError, ModelInputs, WithoutValuesError, profile
 from profilerkit_jax import JaxModel, register_op_cost
@@ -267,6 +268,31 @@ def test_what_cannot_be_called_is_no_function() -> None:
 def test_random_keys_of_a_function_are_not_ignored() -> None:
     with pytest.raises(ArgumentError, match="rngs=.* are for a module of Flax's linen"):
         JaxModel(mlp, {}, rngs={"dropout": jax.random.key(0)})
+
+
+class Dropping(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any) -> Any:
+        return linen.Dropout(0.5, deterministic=False)(linen.Dense(3)(x))
+
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize("rngs", [{"dropout": KEY}, {"dropout": jax.random.PRNGKey(0)}, KEY, jax.random.PRNGKey(0)])
+def test_a_linen_module_takes_the_keys_that_apply_takes(rngs: Any) -> None:
+    x = jnp.ones((2, 4))
+    variables = Dropping().init({"params": KEY, "dropout": KEY}, x)
+    model = JaxModel(Dropping(), variables, rngs=rngs)
+    expected: Any = Dropping().apply(variables, x, rngs=rngs)
+    assert jnp.array_equal(model(x), expected)
+    assert profile(model, x, metrics=["macs"])["macs"] == 2 * 4 * 3
+
+
+@pytest.mark.parametrize("rngs", [5, "dropout", [KEY], {"dropout": 5}, {"dropout": None}, {1: KEY}])
+def test_what_is_no_key_is_refused_when_the_model_is_made(rngs: Any) -> None:
+    with pytest.raises(ArgumentError, match="rngs=.*: give a random key of JAX, or keys by name"):
+        JaxModel(Dropping(), {}, rngs=rngs)
 
 
 def test_a_model_that_raises_is_quoted() -> None:
