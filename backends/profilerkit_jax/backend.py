@@ -19,7 +19,6 @@ from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
-    CountsNonzero,
     DeclaresInputs,
     HoldsOptimizer,
     LimitsMetrics,
@@ -45,7 +44,6 @@ from .model.subjects import find_subject
 from .running import devices
 from .running.runs import prepare_run
 from .running.zeros import zero_weights
-from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model, trace_step
 from .untouched.preservation import in_inference_mode, preserve
 from .untouched.settings import SETTINGS
@@ -68,7 +66,6 @@ _FUSED = (
 
 class JaxBackend(
     Backend,
-    CountsNonzero,
     DeclaresInputs,
     HoldsOptimizer,
     LimitsMetrics,
@@ -179,10 +176,6 @@ class JaxBackend(
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the float parameters are zero, and how many there are."""
         return zero_weights(find_subject(model))
-
-    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
-        """Trace a pass, each operator's work in the proportion of the nonzero elements among its weights."""
-        return trace_of_nonzero(model, inputs.map(data.as_tensor))
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a value that changes with a model's arrays, modules and functions, and with registered cost formulas.

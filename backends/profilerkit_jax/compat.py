@@ -7,7 +7,7 @@ documents the structure of jaxprs (``eqns``, ``invars``, ``aval``), but not the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import NotOfferedError
@@ -28,7 +28,6 @@ __all__ = [
     "find_needed_part",
     "find_source",
     "find_versions",
-    "list_scopes",
     "make_function",
     "open_jaxpr",
     "parameters",
@@ -44,9 +43,9 @@ MINIMUM = (0, 10)
 PATHS = (
     # Leaves out unused equations. Without it unused equations are counted, and the counts are partial.
     "jax.interpreters.partial_eval.dce_jaxpr",
-    # Runs a jaxpr. Without it the turns of a loop are known only of a counter, and zeros of computed weights are not.
+    # Runs a jaxpr. Without it the turns of a ``while`` loop are not known, and the counts are partial.
     "jax.extend.core.jaxpr_as_fun",
-    # These make a jaxpr of one equation, to run it. Without them no input decides a branch, and zeros as above.
+    # These make a jaxpr of one equation, to run it. Without them no input decides a branch or the turns of a loop.
     "jax.extend.core.Jaxpr",
     "jax.extend.core.ClosedJaxpr",
     "jax.api_util.debug_info",
@@ -202,16 +201,6 @@ def scope_names(equation: Any) -> list[ScopeName] | None:
     if not kinds <= {"Scope", "Transform"}:
         return None
     return [ScopeName(str(element.name), type(element).__name__ == "Transform") for element in stack]
-
-
-def list_scopes(jaxpr: Any) -> Iterator[str]:
-    """Yield the names of the scopes of all equations of a jaxpr, and of the jaxprs inside it."""
-    for equation in open_jaxpr(jaxpr).eqns:
-        yield from (scope.name for scope in scope_names(equation) or ())
-        for value in equation.params.values():
-            for part in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(open_jaxpr(part), "eqns"):
-                    yield from list_scopes(part)
 
 
 def add_scope(equation: Any, name: str) -> Any:

@@ -27,7 +27,6 @@ from profilerkit.costs import matmul
 from ..compat import open_jaxpr, parameters
 from ..costs.communication import is_communication
 from ..trace.frames import Context
-from ..trace.origins import Loop
 from ..trace.values import Executed, Value
 from ..trace.walk import Walk
 from .device_program import DeviceProgram
@@ -121,7 +120,7 @@ class ShareWalk(Walk):
             for variable, sharding in zip(equation.outvars, shardings, strict=True)
         ]
 
-    def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+    def make_slice(self, aval: Any, stacked: Value) -> Value:
         """Return the slice that a turn of a loop gets: it is divided as the stacked value is."""
         return self._make_share(aval, tuple(stacked.shape[1:]), constant=stacked.constant, scalar=stacked.scalar)
 

@@ -13,7 +13,6 @@ from jax.sharding import AxisType, NamedSharding
 __all__ = [
     "ArrayTree",
     "count_bytes",
-    "count_nonzero",
     "is_array",
     "is_float",
     "is_weight",
@@ -46,12 +45,6 @@ def count_bytes(shape: Sequence[int], dtype: Any) -> int:
     itemsize = int(getattr(dtype, "itemsize", 0))
     bits = jax.dtypes.itemsize_bits(dtype) if itemsize == 1 else 8 * itemsize
     return -(-math.prod(shape) * bits // 8)  # rounded up, exactly
-
-
-def count_nonzero(array: Any) -> int:
-    """Return how many elements of an array are not zero; JAX counts in 32 bits, so counts of rows are added here."""
-    counts = jax.numpy.count_nonzero(array, axis=tuple(range(1, array.ndim)))
-    return int(np.asarray(counts, np.int64).sum())
 
 
 def make_struct(value: Any) -> jax.ShapeDtypeStruct:

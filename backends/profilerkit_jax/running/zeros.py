@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
-from ..model.arrays import count_nonzero, is_float
+import jax
+import numpy as np
+
+from ..model.arrays import is_float
 from ..model.subject import Subject
 
 __all__ = ["zero_weights"]
@@ -19,4 +23,10 @@ def zero_weights(subject: Subject) -> tuple[int, int]:
     parameters = [leaf.value for leaf in subject.leaves if leaf.is_parameter and is_float(leaf.value)]
     arrays = {id(array): array for array in parameters}.values()
     total = sum(prod(array.shape) for array in arrays)
-    return total - sum(count_nonzero(array) for array in arrays), total
+    return total - sum(map(_count_nonzero, arrays)), total
+
+
+def _count_nonzero(array: Any) -> int:
+    """Return how many elements of an array are not zero; JAX counts in 32 bits, so counts of rows are added here."""
+    counts = jax.numpy.count_nonzero(array, axis=tuple(range(1, array.ndim)))
+    return int(np.asarray(counts, np.int64).sum())

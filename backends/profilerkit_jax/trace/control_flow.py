@@ -9,7 +9,7 @@ from typing import Any
 from profilerkit.backend_kit.running_order import note_apart
 from profilerkit.costs import Cost, Shape
 
-from ..compat import find_source, list_scopes, open_jaxpr, parameters
+from ..compat import find_source, open_jaxpr, parameters
 from ..costs.whole_functions import find_function_cost, is_whole_function
 from .frames import Context
 from .loops import walk_scan, walk_while
@@ -74,21 +74,20 @@ def _find_called(equation: Any, inputs: int) -> Any:
 
 
 def _walk_cond(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over the taken branch, if the given inputs decide it; otherwise over all branches, and count the dearest.
+    """Go over all branches; count the one that the program or a given input decides, otherwise the dearest.
 
-    The work of the other branches is kept with the counted one: it gives the two ends of every count.
+    The work of the other branches is kept with the dearest: it gives the two ends of every count.
     """
-    branches, index = parameters(equation)["branches"], walk.compute_elements(inputs[0])
+    index = walk.compute_elements(inputs[0])
     walk.hold(inputs)
+    bodies = [walk.walk_apart(branch, inputs[1:], context) for branch in parameters(equation)["branches"]]
     if index is not None:
-        chosen = min(max(int(index), 0), len(branches) - 1)
-        for branch in (*branches[:chosen], *branches[chosen + 1 :]):
-            walk.frames.left_out.update(list_scopes(branch))
-        return walk.enter(branches[chosen], inputs[1:], context)
-    bodies = [walk.walk_apart(branch, inputs[1:], context) for branch in branches]
+        taken = bodies[min(max(int(index), 0), len(bodies) - 1)]
+        walk.work.add(taken.work)
+        return list(taken.outputs)
     dearest = max(bodies, key=lambda body: body.work.price)
     others = [body.work for body in bodies if body is not dearest]
-    walk.work.add(count_one(dearest.work, others, _DEAREST.format(len(branches))))
+    walk.work.add(count_one(dearest.work, others, _DEAREST.format(len(bodies))))
     return [value.forget() for value in dearest.outputs]
 
 

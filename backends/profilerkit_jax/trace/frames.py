@@ -84,13 +84,11 @@ class Frames:
     Attributes:
         user_scopes: The paths of the scopes of the user's, in the order in which they were met: an ordered set.
         marked: The call that each mark of ours stands for.
-        left_out: The names of the scopes in branches that do not run.
     """
 
     def __init__(self, layers: Container[str] = (), doubled: Container[str] = ()) -> None:
         self.user_scopes: dict[str, None] = {}
         self.marked: dict[OpenScope, Scope] = {}
-        self.left_out: set[str] = set()
         self._layers = layers
         self._doubled = doubled
         #: By path, the latest call of a layer; the only one of the model itself, which is around all.

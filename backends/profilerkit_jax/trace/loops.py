@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from ..compat import open_jaxpr, parameters
 from .frames import Context
-from .origins import Loop
 from .turns import WhileLoop, count_turns
 from .values import Value, Work, count_one
 from .walk import Walk
@@ -58,10 +57,10 @@ def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
     """Go over the body once, and count it for each turn; its slices of stacked values are made by the scan itself."""
     scan = _Scan.read(equation, inputs)
     walk.hold(inputs)
-    inner, turns, loop = open_jaxpr(scan.body), context.repeat(scan.length), Loop(scan.length)
+    inner, turns = open_jaxpr(scan.body), context.repeat(scan.length)
     state = _make_state(inner, len(scan.consts), scan.initial)
     sliced = inner.invars[len(scan.consts) + len(state) :]
-    slices = [walk.make_slice(variable.aval, value, loop) for variable, value in zip(sliced, scan.stacked, strict=True)]
+    slices = [walk.make_slice(variable.aval, value) for variable, value in zip(sliced, scan.stacked, strict=True)]
     if slices:
         sources = {piece.number: value.number for piece, value in zip(slices, scan.stacked, strict=True)}
         walk.note("scan", scan.stacked, slices, turns, sources=sources)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -25,7 +25,7 @@ from .frames import Context, Frames
 from .layers import list_calls, number_calls, order_types
 from .program import Program
 from .values import Value
-from .walk import Handler, Walk
+from .walk import Walk
 from .whole_layer_costs import count_whole_layers
 
 __all__ = ["MakeWalk", "WalkedProgram", "trace_of_program", "walk_program"]
@@ -33,7 +33,7 @@ __all__ = ["MakeWalk", "WalkedProgram", "trace_of_program", "walk_program"]
 _MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
 _HAS_ALL = "this release of JAX does not tell which equations no output needs: they may be among the counts"
 #: Makes the walk over the equations: a subclass may count otherwise.
-MakeWalk: TypeAlias = Callable[[Frames, Mapping[str, Handler]], Walk]
+MakeWalk: TypeAlias = Callable[..., Walk]
 
 
 class WalkedProgram(NamedTuple):
@@ -48,7 +48,7 @@ class WalkedProgram(NamedTuple):
         return all(opened.name in program.marks.calls for opened in self.walk.frames.marked)
 
 
-def walk_program(subject: Subject, program: Program, make_walk: MakeWalk) -> WalkedProgram:
+def walk_program(subject: Subject, program: Program, make_walk: MakeWalk = Walk) -> WalkedProgram:
     """Go over the equations of a program, with the values of the weights and inputs."""
     jaxpr = program.jaxpr.jaxpr
     walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, program.marks)), HANDLERS)
@@ -112,8 +112,8 @@ def _record_layers(
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     outputs = walked.results[: program.outputs]
     run = {marked_by_scope.get(scope) for equation in executed for scope in equation.chain}
-    left_out = {*marked_by_scope.values(), *map(marks.calls.get, walk.frames.left_out)} - run
-    marked_calls = [call for call in marks.calls.values() if call not in left_out]
+    not_run = {marks.calls[opened.name] for opened in walk.frames.marked} - run  # in branches that are not taken
+    marked_calls = [call for call in marks.calls.values() if call not in not_run]
     calls = list_calls(executed, walked.inputs, outputs, marked_calls, marked_by_scope)
     is_keras = subject.kind == "keras"  # it saves variables alone
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves), persistent=not is_keras)

@@ -19,37 +19,31 @@ from ..model.subjects import find_subject
 from ..model.weights import list_weights
 from .layers import order_types
 from .program import MakePass, trace_program
-from .program_trace import MakeWalk, trace_of_program, walk_program
-from .walk import Walk
+from .program_trace import trace_of_program, walk_program
 
 __all__ = ["trace_model", "trace_step"]
 
 
-def trace_model(model: Any, inputs: ModelInputs | None, make_walk: MakeWalk = Walk) -> ModelTrace:
-    """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone.
-
-    ``make_walk`` makes the walk over the equations: a subclass may count otherwise.
-    """
+def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
+    """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone."""
     subject = find_subject(model)
     if inputs is None:
         return _list_layers_alone(subject)
-    return _trace(subject, inputs, lambda subject, call: make_forward(call), False, make_walk)
+    return _trace(subject, inputs, lambda subject, call: make_forward(call), training=False)
 
 
 def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
     """Trace one training step: the forward pass in training mode, and the gradients of the sum of its outputs."""
-    return _trace(find_subject(model), inputs, make_step, True, Walk)
+    return _trace(find_subject(model), inputs, make_step, training=True)
 
 
-def _trace(
-    subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool, make_walk: MakeWalk
-) -> ModelTrace:
+def _trace(subject: Subject, inputs: ModelInputs, make_pass: MakePass, training: bool) -> ModelTrace:
     try:
         program = trace_program(subject, inputs, make_pass, training)
-        walked = walk_program(subject, program, make_walk)
+        walked = walk_program(subject, program)
         if not walked.has_own_marks(program):
             program = trace_program(subject, inputs, make_pass, training, anew=True)
-            walked = walk_program(subject, program, make_walk)
+            walked = walk_program(subject, program)
         trace = trace_of_program(subject, program, walked, training)
     except Exception as error:  # any error of the model
         return _list_layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))

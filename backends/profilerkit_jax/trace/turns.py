@@ -8,7 +8,6 @@ from operator import or_
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from ..compat import NeededPart, find_needed_part, make_function, parameters
 from .values import Value
@@ -54,7 +53,7 @@ class WhileLoop(NamedTuple):
         )
 
 
-class _NeededTurn(NamedTuple):
+class _Needed(NamedTuple):
     """The parts of a loop that its condition needs, in all turns, and whether it needs each carried value."""
 
     condition: NeededPart
@@ -63,37 +62,47 @@ class _NeededTurn(NamedTuple):
 
 
 def count_turns(walk: Walk, loop: WhileLoop) -> int | None:
-    """Return how often the body of a loop runs, by running only the equations that its condition needs.
+    """Return how often the body of a loop runs, if the program and given inputs decide it; otherwise None.
 
-    None if they have an effect, or if their inputs are large or depend on more than the program and given inputs.
+    None too if the parts that the condition needs have an effect, or cannot be run by themselves, if their inputs are
+    large, and for the loops that ``jax.vmap`` maps, whose samples end one by one.
     """
-    needed = _find_needed_turn(loop)
+    needed = _find_needed(loop)
     if needed is None or needed.condition.jaxpr.effects or needed.body.jaxpr.effects:
         return None
     condition_consts = list(compress(loop.condition_consts, needed.condition.reads))
     body_consts = list(compress(loop.body_consts, needed.body.reads))
     initial = list(compress(loop.initial, needed.carried))
     read = [*condition_consts, *body_consts, *initial]
-    if sum(value.shape.numel for value in read) > _LARGEST:
+    is_mapped = needed.condition.jaxpr.out_avals[0].shape != ()
+    if is_mapped or sum(value.shape.numel for value in read) > _LARGEST:
         return None
     elements = {value.number: walk.compute_elements(value) for value in read}
     if any(array is None for array in elements.values()):
         return None
 
-    def bind(part: NeededPart, consts: int, constants: Sequence[Value]) -> Callable[[list[Any]], Sequence[Any]]:
-        """Return a part as a function of the needed carried values; its jaxpr has so many constants before these."""
-        arrays = [elements[value.number] for value in constants]
-        reads = list(compress(part.reads[consts:], needed.carried))
+    def bind(part: NeededPart, consts: Sequence[Value], of_all: int) -> Callable[[list[Any]], Sequence[Any]]:
+        """Return a part as a function of the needed carried values, which follow ``of_all`` constants in its inputs."""
+        arrays = [elements[value.number] for value in consts]
+        reads = list(compress(part.reads[of_all:], needed.carried))
         return lambda carried: make_function(part.jaxpr)(*arrays, *compress(carried, reads))
 
-    return _run(
-        bind(needed.condition, len(loop.condition_consts), condition_consts),
-        bind(needed.body, len(loop.body_consts), body_consts),
-        [elements[value.number] for value in initial],
-    )
+    test = bind(needed.condition, condition_consts, len(loop.condition_consts))
+    take_turn = bind(needed.body, body_consts, len(loop.body_consts))
+    try:
+        turns, _ = jax.lax.while_loop(
+            lambda state: test(state[1])[0] & (state[0] < _MOST_TURNS),
+            lambda state: (state[0] + 1, list(take_turn(state[1]))),
+            (0, [elements[value.number] for value in initial]),
+        )
+    except MemoryError:
+        raise
+    except Exception:  # a primitive that cannot be run by itself
+        return None
+    return None if int(turns) == _MOST_TURNS else int(turns)
 
 
-def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
+def _find_needed(loop: WhileLoop) -> _Needed | None:
     """Return the parts that the condition of a loop needs; None if this release of JAX does not tell."""
     condition = find_needed_part(loop.condition, [True])
     if condition is None:
@@ -105,31 +114,5 @@ def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
             return None
         further = list(map(or_, carried, body.reads[len(loop.body_consts) :]))
         if further == carried:
-            return _NeededTurn(condition, body, carried)
+            return _Needed(condition, body, carried)
         carried = further  # a needed value may be made of further values of the turn before
-
-
-def _run(test: Callable[[Any], Any], take_turn: Callable[[Any], Any], start: list[Any]) -> int | None:
-    """Return how many turns a loop makes; None if it cannot be run, or does not end.
-
-    The condition of a loop that ``jax.vmap`` maps has an element for each sample: the loop goes on while any is true,
-    and the carried values of the other samples stay.
-    """
-
-    def repeat(state: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
-        turns, carried = state
-        [is_on] = test(carried)
-        return turns + 1, [
-            jnp.where(is_on.reshape(is_on.shape + (1,) * (before.ndim - is_on.ndim)), after, before)
-            for before, after in zip(carried, take_turn(carried), strict=True)
-        ]
-
-    try:
-        [turns, _] = jax.lax.while_loop(
-            lambda state: jnp.any(test(state[1])[0]) & (state[0] < _MOST_TURNS), repeat, (0, start)
-        )
-    except MemoryError:
-        raise
-    except Exception:  # a primitive that cannot be run by itself
-        return None
-    return None if int(turns) == _MOST_TURNS else int(turns)

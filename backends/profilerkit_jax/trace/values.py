@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,8 +37,7 @@ class Value:
         summands: How many elements were added up to each of its own; 0 if it is no sum.
         unpadded: How many of its elements were there before it was padded; 0 if it was not.
         is_reversed: Whether the backward pass has reversed the order of its elements.
-        origin: Its `origins.Origin`, the source of its elements, if a walk looks at values; None for an activation.
-        input_origin: The origin of a value that follows from the inputs of the call alone, if the inputs have values.
+        compute: Returns its elements, if they follow from inputs that were given and small arrays of the program alone.
     """
 
     number: int
@@ -50,8 +49,7 @@ class Value:
     summands: int = 0
     unpadded: int = 0
     is_reversed: bool = False
-    origin: Any = None
-    input_origin: Any = None
+    compute: Callable[[], Any] | None = None
 
     @classmethod
     def of(cls, number: int, aval: Any, **facts: Any) -> Value:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeAlias
 
+import jax.numpy as jnp
 import numpy as np
 
 from profilerkit.backend_kit.graph_traces import FOLLOWED
@@ -17,15 +18,7 @@ from ..compat import open_jaxpr, scope_names
 from ..costs.registry import UnknownCostError
 from .folding import fold
 from .frames import Context, Frames
-from .origins import (
-    Loop,
-    compute,
-    compute_from_inputs,
-    note_input_origins,
-    take_array,
-    take_number,
-    take_small_array,
-)
+from .given_values import compute_elements, is_small, note_computable
 from .pricing import PASSING, VIEWS, describe_missing, note_facts, price
 from .values import NO_WORK, Executed, Value, Work
 
@@ -41,8 +34,8 @@ Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value
 class Walk:
     """Walks over jaxprs, and notes the equations that run.
 
-    `nonzero` and `meshes.share_walk` derive from it: their values have further facts or other shapes, and they note
-    equations in another way. ``notes`` and ``lacking`` are used as ordered sets.
+    `meshes.share_walk` derives from it: its values have the shapes of one device's share. ``notes`` and ``lacking`` are
+    used as ordered sets.
 
     Attributes:
         frames: Finds the layers of each equation.
@@ -80,7 +73,7 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            return self.make_value(aval, constant=True, input_origin=take_small_array(value))
+            return self.make_value(aval, constant=True, compute=(lambda: value) if is_small(value) else None)
         # A random key has a dtype of JAX's own.
         is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
         return self.make_value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
@@ -95,7 +88,11 @@ class Walk:
         """Return the value of a weight; ``value`` is its array, or the shape of one."""
         return self.make_value(aval, constant=True)
 
-    def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+    def make_input(self, aval: Any, value: Any) -> Value:
+        """Return the value of an input; ``value`` is its array if that was given, else None."""
+        return self.make_value(aval, compute=None if value is None else lambda: jnp.asarray(value))
+
+    def make_slice(self, aval: Any, stacked: Value) -> Value:
         """Return the slice of a value that each turn of a loop gets, along the first dimension."""
         return self.make_value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
@@ -103,20 +100,10 @@ class Walk:
         """Return the stacked value of all turns of a loop, of which each turn makes a slice like this one."""
         return self.make_value(aval)
 
-    def make_input(self, aval: Any, value: Any) -> Value:
-        """Return the value of an input; ``value`` is its array if that was given, else None."""
-        return self.make_value(aval, input_origin=None if value is None else take_array(value))
-
-    def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """Note which outputs of an equation follow from the inputs that were given."""
-        note_input_origins(equation, inputs, outputs)
-
     def compute_elements(self, value: Value) -> Any:
-        """Return the elements of a value that follows from the given inputs and the program alone; None for others."""
-        if value.scalar is not None:
-            return compute(take_number(value), {})
-        elements = compute_from_inputs(value)
-        if elements is not None:
+        """Return the elements of a value that the program and the given inputs tell; None for others."""
+        elements = compute_elements(value)
+        if elements is not None and value.scalar is None:
             self.notes.setdefault(FOLLOWED)
         return elements
 
@@ -144,7 +131,7 @@ class Walk:
         for equation in jaxpr.eqns:
             operands = [read(atom) for atom in equation.invars]
             outputs = self.walk_equation(equation, operands, self._find_context(equation, context))
-            self.note_origins(equation, operands, outputs)
+            note_computable(equation, operands, outputs)
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
