@@ -146,11 +146,11 @@ def find_scan() -> Any:
     return find("torch._higher_order_ops.scan.generic_scan")
 
 
-#: Returns the library or kernel that runs a convolution of given sizes. Without the function none unfolds its images.
+#: Returns the library or kernel that runs a convolution of given sizes. Without the function no kernel is known.
 _select_convolution: Callable[..., Any] = find_first("torch._C._select_conv_backend", instead=lambda *args: "")
 
 
-def unfolds_images(
+def choose_convolution_kernel(
     x: torch.Tensor,
     weight: torch.Tensor,
     stride: Sequence[int],
@@ -158,9 +158,9 @@ def unfolds_images(
     dilation: Sequence[int],
     is_transposed: bool,
     groups: int,
-) -> bool:
-    """Return whether the CPU runs a convolution of these sizes as one product, of images that it unfolds in memory."""
+) -> str:
+    """Return what the CPU runs a convolution of these sizes with: "Mkldnn", "Slow2d", "SlowDilated3d"."""
     images, kernels = (torch.empty((), dtype=tensor.dtype).expand(tensor.shape) for tensor in (x, weight))
     further = [0] * len(stride)  # padding of the output
     kind = _select_convolution(images, kernels, None, stride, padding, dilation, is_transposed, further, groups)
-    return str(kind).rpartition(".")[2] in ("Slow2d", "Slow3d", "SlowTranspose2d", "SlowTranspose3d")
+    return str(kind).rpartition(".")[2]

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat.operators import find_operator, unfolds_images
+from ..compat.operators import choose_convolution_kernel, find_operator
 from ..costs.shapes import has_floats, is_plain
 from ..model.storages import count_stored_bytes
 from .attention_kernels import count_spelled_out_bytes
 from .kernel_outputs import find_channels_last
+from .operator_facts import tensors_in
 from .row_sums import count_row_sum_bytes, is_sum_over_rows
 
 __all__ = ["RULES", "Operation", "is_mask"]
@@ -134,7 +135,7 @@ def _is_one_dimension(dimensions: Sequence[tuple[int, int]]) -> bool:
     return all(stride == inner_stride * size for (stride, _), (inner_stride, size) in pairwise(dimensions))
 
 
-# Convolutions (``ConvolutionMM2d.cpp``, ``ConvolutionMM3d.cpp``) ------------------------------------------------------
+# Convolutions (``Convolution.cpp``, ``ConvolutionMM2d.cpp``, ``NaiveDilatedConvolution.cpp``) -------------------------
 
 
 def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -> int:
@@ -143,29 +144,72 @@ def _count_in_convolution(convolution: Operation, is_transposed: bool = False) -
         return 0
     gradient = convolution.get("dy")
     copied = _count_copy_of_images(convolution.x) + (0 if gradient is None else _count_copy_of_images(gradient))
-    return copied + _count_unfolded(convolution, is_transposed)
+    return copied + _count_without_library(convolution, is_transposed)
 
 
-def _count_unfolded(convolution: Operation, is_transposed: bool) -> int:
-    """Return the bytes of the images that the CPU unfolds where oneDNN has no kernel: for each output, all its inputs.
+def _count_without_library(convolution: Operation, is_transposed: bool) -> int:
+    """Return the bytes inside a convolution that the CPU runs as a product, because oneDNN has no kernel for it.
 
-    Small images one by one, numbers in double precision, and most volumes one by one: oneDNN's workspaces are in no
-    trace. Complex numbers have real convolutions, which `find_unknown_inside` names.
+    Such are small single images, volumes, numbers in double precision: oneDNN's workspaces are in no trace. Complex
+    numbers have real convolutions, which `find_unknown_inside` names.
     """
-    x, weight = convolution.x, convolution.arguments["weight"]
-    kernel, groups = weight.shape[2:], convolution.get("groups", 1)
-    if not convolution.is_on("cpu") or kernel.numel() == 1:
+    if not convolution.is_on("cpu"):
         return 0
+    x, weight, groups = convolution.x, convolution.arguments["weight"], convolution.get("groups", 1)
     is_transposed = convolution.get("transposed", is_transposed)
     batch = x if x.dim() == weight.dim() else x[None]
-    stride, dilation = (_repeat(convolution.get(name, 1), kernel) for name in ("stride", "dilation"))
-    padding = convolution.get("padding", 0)  # or "same" or "valid", where any that is wide enough does
-    wide = [size * distance for size, distance in zip(kernel, dilation, strict=True)]
-    paddings = wide if isinstance(padding, str) else _repeat(padding, kernel)
-    if not unfolds_images(batch, weight, stride, paddings, dilation, is_transposed, groups):
+    kernel = _find_kernel(convolution, batch, is_transposed)
+    if not kernel.startswith("Slow"):
         return 0
-    images = batch if is_transposed else convolution.get("dy", convolution.result)
-    return int(images.numel() // len(weight) * weight[0].numel() * x.element_size())
+    gradient = convolution.get("dy")
+    is_forward = gradient is None
+    images = batch if is_transposed else convolution.result if is_forward else gradient
+    unfolded = 0 if _reads_in_place(convolution, kernel) else _count_unfolded(images, weight, len(batch))
+    if kernel == "Slow2d" or (kernel == "SlowTranspose2d" and is_forward):
+        unfolded *= len(batch)
+    if kernel == "Slow3d":
+        return unfolded * len(batch) * groups
+    if kernel == "SlowTranspose3d" and is_forward:  # its output begins as large as its input
+        unfolded = max(unfolded, batch.nbytes // groups)
+    if groups == 1:
+        return unfolded
+    # One group after the other makes its part of the results from its part of the images, and the parts are joined.
+    read = [images for images in (batch, gradient) if images is not None and len(batch) > 1]
+    results = sum(tensor.nbytes for tensor in tensors_in(convolution.result))
+    return max(unfolded + sum(images.nbytes for images in read) // groups, results)
+
+
+def _find_kernel(convolution: Operation, batch: torch.Tensor, is_transposed: bool) -> str:
+    """Return the kernel of a convolution: "Slow3d"."""
+    weight, groups = convolution.arguments["weight"], convolution.get("groups", 1)
+    sizes = weight.shape[2:]
+    stride, dilation = (_repeat(convolution.get(name, 1), sizes) for name in ("stride", "dilation"))
+    padding = convolution.get("padding", 0)  # or "same" or "valid", where any that is wide enough does
+    wide = [size * distance for size, distance in zip(sizes, dilation, strict=True)]
+    paddings = wide if isinstance(padding, str) else _repeat(padding, sizes)
+    return choose_convolution_kernel(batch, weight, stride, paddings, dilation, is_transposed, groups)
+
+
+def _reads_in_place(convolution: Operation, kernel: str) -> bool:
+    """Return whether images are read where they are: each output has one position of its input, and all of it."""
+    sizes = convolution.arguments["weight"].shape[2:]
+    padding = convolution.get("padding", 0)
+    is_moved = not isinstance(padding, str) and any(_repeat(padding, sizes))
+    if sizes.numel() != 1 or is_moved or set(_repeat(convolution.get("stride", 1), sizes)) != {1}:
+        return False
+    is_forward = convolution.get("dy") is None
+    if kernel == "Slow3d":  # the gradient of its input is made of unfolded numbers
+        return convolution.get("groups", 1) == 1 and (is_forward or convolution.result[0] is None)
+    return kernel == "Slow2d" or (kernel in ("SlowTranspose2d", "SlowTranspose3d") and not is_forward)
+
+
+def _count_unfolded(images: torch.Tensor, weight: torch.Tensor, batch: int) -> int:
+    """Return the bytes of one image that is unfolded for one group: for each position, all that a filter reads of it.
+
+    ``images`` are the outputs or their gradients; of a transposed convolution the inputs, and what is made of them.
+    """
+    positions = images.numel() // max(1, batch * len(weight))
+    return int(positions * weight[0].numel() * images.element_size())
 
 
 def _repeat(setting: int | Sequence[int], kernel: torch.Size) -> list[int]:

@@ -115,6 +115,67 @@ def test_a_convolution_copies_images_that_lie_apart(take: Any, shape: tuple[int,
     assert measured == BACKEND.measure_memory(layer, ModelInputs(dense)) - dense.nbytes + copy
 
 
+#: By name: the class of a layer, its options, how many images of a batch of 3 are unfolded at once,
+#: in a forward pass and for gradients, and whether all groups are.
+UNFOLDED: dict[str, tuple[Any, dict[str, int], int, int, bool]] = {
+    "2d": (nn.Conv2d, {"padding": 1}, 3, 3, False),
+    "3d": (nn.Conv3d, {"padding": 1}, 3, 3, True),
+    "2d, dilated": (nn.Conv2d, {"padding": 2, "dilation": 2}, 1, 1, False),
+    "3d, dilated": (nn.Conv3d, {"padding": 2, "dilation": 2}, 1, 1, False),
+    "2d, transposed": (nn.ConvTranspose2d, {"padding": 1}, 3, 1, False),
+    "3d, transposed": (nn.ConvTranspose3d, {"padding": 1}, 1, 1, False),
+}
+
+
+@pytest.mark.parametrize("name", UNFOLDED)
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_images_in_double_precision_are_unfolded_by_the_kernel(name: str, groups: int, batch: int) -> None:
+    """By hand and by the allocator: 8 channels to 16, 3 positions a dimension of a filter, images of 6 a dimension."""
+    kind, options, at_once, at_once_backward, is_whole = UNFOLDED[name]
+    layer = kind(8, 16, 3, groups=groups, bias=False, dtype=torch.float64, **options)
+    dimensions = layer.weight.dim() - 2
+    x = torch.ones(batch, 8, *[6] * dimensions, dtype=torch.float64)
+    y_bytes, x_bytes = batch * 16 * 6**dimensions * 8, batch * 8 * 6**dimensions * 8
+    read = 16 if layer.transposed else 8
+    column = 6**dimensions * read * 3**dimensions * 8 // (1 if is_whole else groups)
+    parts = groups > 1 and not is_whole
+    copied = parts and batch > 1
+
+    inside = column * min(batch, at_once) + copied * x_bytes // groups
+    expected = x_bytes + y_bytes + max(inside, parts * y_bytes)
+    assert BACKEND.trace(layer, ModelInputs(x)).memory.peak_bytes(include_weights=False) == expected
+    assert BACKEND.measure_memory(layer, ModelInputs(x)) == expected
+
+    inside = column * min(batch, at_once_backward) + copied * (x_bytes + y_bytes) // groups
+    w_bytes = layer.weight.nbytes
+    # Output and its gradient; the input gets none.
+    backward = x_bytes + 2 * y_bytes + w_bytes + max(inside, parts * w_bytes)
+    memory = BACKEND.trace_training(layer, ModelInputs(x)).memory
+    assert memory.peak_bytes(include_weights=False) == max(expected, backward)
+
+
+@pytest.mark.parametrize(
+    ("layer", "inside"),
+    [
+        (nn.Conv2d(8, 16, 1), 0),
+        (nn.Conv2d(8, 16, 1, stride=2), 3 * 9 * 8),
+        (nn.Conv2d(8, 16, 1, dilation=2), 36 * 8),
+        (nn.Conv3d(8, 16, 1), 0),
+        (nn.Conv3d(8, 16, 1, groups=2), 3 * 216 * 8),
+        (nn.ConvTranspose2d(8, 16, 1), 3 * 36 * 16),
+    ],
+    ids=str,
+)
+def test_filters_of_one_position_read_images_in_place_if_they_can(layer: nn.Module, inside: int) -> None:
+    """By hand and by the allocator, three images of 6 a dimension in double precision."""
+    layer = layer.double()
+    x = torch.ones(3, 8, *[6] * (layer.weight.dim() - 2), dtype=torch.float64)
+    expected = x.nbytes + layer(x).nbytes + inside * 8
+    assert BACKEND.trace(layer, ModelInputs(x)).memory.peak_bytes(include_weights=False) == expected
+    assert BACKEND.measure_memory(layer, ModelInputs(x)) == expected
+
+
 ATEN = torch.ops.aten
 SEQUENCES, IMAGES, VOLUMES = (4, 6, 8), (4, 6, 8, 8), (4, 2, 8, 8, 8)
 #: Of images and volumes twice as high and wide, pooled to these shapes.
