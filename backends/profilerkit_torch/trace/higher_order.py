@@ -1,16 +1,25 @@
-"""Operators that take functions: the work of these is recorded like work of the model, wherever they can be run."""
+"""Operators that take functions: the work of these is recorded like work of the model, wherever they can be run.
+
+A condition takes the branch of its value, and a loop turns as long as its condition holds. If only a run can tell that
+value, the model is counted in a run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..compat.operators import HigherOrderOperator, find_python_kernel, find_triton_kernel
-from .control_flow import run_condition, run_loop, run_scan
-from .excerpts import record_call, record_into
-from .flex_attention import record_flex_attention
+import torch
+
+from profilerkit.costs import Cost, Shape
+
+from ..compat.modes import disable_dispatch_modes, dispatch_modes
+from ..compat.operators import HigherOrderOperator, find_python_kernel, find_scan, find_triton_kernel
+from ..costs import attention
 from .operator_facts import tensors_in
+from .pass_errors import UnansweredError
 from .pass_record import NOTHING
 
 if TYPE_CHECKING:
@@ -20,6 +29,8 @@ __all__ = ["is_control_flow", "run_higher_order"]
 
 #: Operators that only say how their functions are called, which a model could spell without them.
 _CONTROL_FLOW = frozenset(("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper"))
+#: The memory of attention that no kernel runs.
+_ALL_SCORES = "all scores of flex_attention, where it is not compiled,"
 
 
 def is_control_flow(func: Any) -> bool:
@@ -37,11 +48,12 @@ def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> A
     """
     match func.name():
         case "cond":
-            return run_condition(recorder, *args)
+            predicate, if_true, if_false, operands = args
+            return _call(recorder, if_true if _holds(recorder, predicate) else if_false, operands)
         case "while_loop":
-            return run_loop(recorder, *args)
+            return _run_loop(recorder, *args)
         case "scan":
-            return run_scan(recorder, *args)
+            return _run_scan(recorder, *args)
         case "strict_mode" | "hints_wrapper" | "run_const_graph":
             return _call(recorder, args[0], args[1])
         case "foreach_map" | "invoke_quant" | "local_map_hop":
@@ -58,14 +70,88 @@ def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> A
     kernel = find_python_kernel(func)  # it calls the functions
     if kernel is None:
         return _run_opaque(recorder, func, args, kwargs, f"{func.namespace}::{func.name()}")
-    with record_into(recorder):
+    with _record_into(recorder):
         return kernel(*args, **kwargs)
+
+
+def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
+    """Have a recorder record, where it does not already."""
+    is_active = any(mode is recorder for mode in dispatch_modes.list())
+    return nullcontext() if is_active else recorder
 
 
 def _call(recorder: Recorder, function: Callable[..., Any], operands: Iterable[Any]) -> Any:
     """Call the function of an operator, and record its work."""
-    with record_into(recorder):
+    with _record_into(recorder):
         return function(*operands)
+
+
+# Conditions, loops and scans ------------------------------------------------------------------------------------------
+
+
+def _holds(recorder: Recorder, predicate: Any) -> bool:
+    """Return whether a predicate holds; raises `UnansweredError` where only a run can tell."""
+    if not isinstance(predicate, torch.Tensor):
+        return bool(predicate)
+    value = recorder.values.find(predicate)
+    if value is None:
+        recorder.unanswered.append("the condition of torch.cond or while_loop")
+        raise UnansweredError(recorder.unanswered)
+    with disable_dispatch_modes():
+        return bool(value.item())
+
+
+def _run_loop(recorder: Recorder, condition: Any, body: Any, inputs: Any, additional: Any) -> Any:
+    carried = inputs
+    with _record_into(recorder):
+        while _holds(recorder, condition(*carried, *additional)):
+            carried = tuple(body(*carried, *additional))
+        if carried is inputs:  # torch returns copies if the loop never turns
+            return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs)
+    return carried
+
+
+def _run_scan(recorder: Recorder, combine: Any, init: Any, xs: Any, *position_and_additional: Any) -> Any:
+    """Run a scan by torch's own loop, without recording the steps that it takes for shapes alone."""
+    *position, additional = position_and_additional  # torch 2.6 also gives the dimension and the direction
+    steps_for_shapes = iter(range(_count_steps_for_shapes()))
+
+    def step(*values: Any) -> Any:
+        if next(steps_for_shapes, None) is None:
+            return combine(*values)
+        with disable_dispatch_modes():
+            return combine(*values)
+
+    with _record_into(recorder):
+        return find_scan()(step, init, xs, *position, additional_inputs=additional)
+
+
+@cache
+def _count_steps_for_shapes() -> int:
+    """Return how many steps torch's scan takes beforehand, for the shapes of the outputs: 1 in torch 2.10."""
+    steps = 0
+
+    def step(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+        nonlocal steps
+        steps += 1
+        return [carry, x]
+
+    with disable_dispatch_modes():
+        row = torch.zeros(1, device="meta")
+        find_scan()(step, [row], [torch.zeros(1, 1, device="meta")])
+    return steps - 1
+
+
+# Operators that are run whole -----------------------------------------------------------------------------------------
+
+
+def _run_whole(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Run an operator without looking into it."""
+    with recorder.settings.guard or nullcontext():
+        result = func(*args, **kwargs)
+    for tensor in tensors_in(result):
+        recorder.live.add(tensor)
+    return result
 
 
 def _run_opaque(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any, name: str) -> Any:
@@ -77,19 +163,27 @@ def _run_opaque(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
 
 
 def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Run attention as one kernel; its memory is more where torch has no kernel, and makes all scores."""
-    kernel = find_python_kernel(func)  # the code that makes all scores
-    # Its result is freed before the operator runs.
-    all_scores = None if kernel is None else record_call(recorder, kernel, args)[0]
+    """Run attention as the one kernel that torch.compile makes of it, and name the memory that it takes otherwise.
+
+    Its cost is the dense product, whatever the mask is, and what a function of the model does to each score.
+    """
+    query, key, value, modify, mask, _scale, _options, buffers, *_ = args
     result = _run_whole(recorder, func, args, kwargs)
-    record_flex_attention(recorder, str(func), args, result, all_scores)
+    first, flops = result[0], _count_modification(recorder, query, modify, buffers)
+    cost = attention.attend(*(Shape(tensor.shape) for tensor in (query, key, value, first)))
+    scores = Shape(first.shape[:-1]).numel * key.shape[-2]
+    is_masked = getattr(mask[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
+    recorder.record(str(func), cost.plus(Cost(0, scores * flops)), (query, key, value), result, is_masked=is_masked)
+    recorder.unsized[_ALL_SCORES] += 1
     return result
 
 
-def _run_whole(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Run an operator without looking into it."""
-    with recorder.settings.guard or nullcontext():
-        result = func(*args, **kwargs)
-    for tensor in tensors_in(result):
-        recorder.live.add(tensor)
-    return result
+def _count_modification(recorder: Recorder, query: torch.Tensor, modify: Callable[..., Any], buffers: Any) -> int:
+    """Return the floating-point operations that a function does to a score; they are not recorded."""
+    before = len(recorder.operators)
+    with _record_into(recorder):
+        indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
+        modify(query.new_zeros(()), *indices, *buffers)
+    flops = sum(operator.flops for operator in recorder.operators[before:])
+    del recorder.operators[before:], recorder.live_bytes[before:]
+    return flops

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from msgspec.structs import replace
 from torch import nn
 
 from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
-from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
@@ -18,7 +17,6 @@ from ..compat.autograd import find_current_node
 from ..compat.recording import find_transform_level
 from ..costs import module_cost
 from ..model.storages import count_stored_bytes
-from .excerpts import Stretch, measure_spread
 from .fused_layers import find_fused_bytes, may_be_fused, packs_samples
 from .keras_corrections import TrialSteps, take_off_masks
 from .layers import EndedCall, LayerListener, LayerStack
@@ -84,17 +82,10 @@ class PassRecord(OperatorRecord, LayerListener):
     A layer with a formula of the user has the cost of the formula: its operators are recorded without a cost.
     """
 
-    #: Whether work outside a branch depends on which one was taken, as gradients do.
-    DECIDED_BY_BRANCHES: ClassVar[bool] = False
-
     def __init__(self, layers: LayerStack, fuses_on: torch.device | None = None) -> None:
         super().__init__(layers)
         #: The device on which a run takes layers of attention as one kernel; None where it takes none.
         self._fuses_on = fuses_on
-        #: Where one of several branches is taken, and nobody knows which.
-        self.choices: list[Choice] = []
-        #: The same, for the bytes alive.
-        self.stretches: list[Stretch] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
         #: The MACs of all operators, each by its own formula, also inside layers with a formula of their own.
@@ -112,12 +103,6 @@ class PassRecord(OperatorRecord, LayerListener):
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline recorded so far."""
         return MemoryTimeline(weight_bytes, input_bytes, tuple(self.live_bytes), unsized=self.unsized)
-
-    def peak_spread(self, input_bytes: int) -> PeakSpread | None:
-        """Return how much the peak may differ by branches; None where the gradients of a step depend on them."""
-        if self.DECIDED_BY_BRANCHES and self.choices:
-            return None
-        return measure_spread(self.live_bytes, input_bytes, self.stretches)
 
     # Operators --------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -100,7 +99,7 @@ class RecordedPass:
                 with self._watch(recorder):
                     recorder.require_no_autocast()
                     self._kind.run(self._model, prepared.inputs, recorder)
-                spread = self._find_peak_spread(recorder, alive.of_inputs)
+                spread = self._find_peak_spread()
             finally:
                 torch.clear_autocast_cache()  # in a block of the caller's it would keep the casts of stand-ins
                 recorder.values.forget()
@@ -195,28 +194,25 @@ class RecordedPass:
 
     # After it ---------------------------------------------------------------------------------------------------------
 
-    def _find_peak_spread(self, recorder: Recorder, input_bytes: int) -> PeakSpread | None:
-        """Return how much the peak may differ: also by the weights that the model has replaced in a real run.
+    def _find_peak_spread(self) -> PeakSpread:
+        """Return how much the peak may differ: by the weights that the model has replaced in a real run.
 
         Those of the user are there until its end, so that the model has them again; a run without us may free them.
         """
-        spread = recorder.peak_spread(input_bytes)
-        if self.stand_ins.lack_values or spread is None or spread.below is None:
-            return spread
+        if self.stand_ins.lack_values:
+            return PeakSpread()
         kept = set(map(storage_key, Inventory(self._model).tensors))
         before = {storage_key(alias): alias for _, alias in self.inventory.aliases if type(alias) in PLAIN_TYPES}
         lost = [alias for key, alias in before.items() if key not in kept and is_plain(alias)]
         count = sum(map(count_stored_bytes, lost))
-        if not count:
-            return spread
-        return replace(spread, below=spread.below + count, reasons=(*spread.reasons, _REPLACED.format(count=count)))
+        return PeakSpread(below=count, reasons=(_REPLACED.format(count=count),)) if count else PeakSpread()
 
     def _build_trace(
         self,
         recorder: Recorder,
         records: tuple[LayerRecord, ...],
         alive: AliveBytes,
-        spread: PeakSpread | None,
+        spread: PeakSpread,
     ) -> ModelTrace:
         weights = distinct([weight for record in records for weight in (*record.parameters, *record.buffers)])
         lazy = (_LAZY,) if self._is_lazy else ()
@@ -228,7 +224,6 @@ class RecordedPass:
             uncounted={**recorder.uncounted, **recorder.layers.in_other_threads.counts},
             method=self.stand_ins.method,
             notes=(*lazy, *unlisted, *self._kind.notes(), *recorder.notes),
-            choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,
             peak_spread=spread,
             without_gradient=self._kind.without_gradient,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import torch
@@ -39,8 +39,6 @@ _CLONE = find_operator("aten.clone.default")
 class TrainingRecorder(Recorder):
     """Records both passes; an operator of the backward pass belongs to the layer that made its node."""
 
-    #: The cost of the gradients depends on the branch that is taken.
-    DECIDED_BY_BRANCHES: ClassVar[bool] = True
     layers: TrainedLayers
     phase: str
 
