@@ -167,7 +167,7 @@ def test_images_in_double_precision_are_unfolded_by_the_kernel(name: str, groups
     ],
     ids=str,
 )
-def test_filters_of_one_position_read_images_in_place_if_they_can(layer: nn.Module, inside: int) -> None:
+def test_filters_of_one_position_read_images_in_place_if_they_can(layer: Any, inside: int) -> None:
     """By hand and by the allocator, three images of 6 a dimension in double precision."""
     layer = layer.double()
     x = torch.ones(3, 8, *[6] * (layer.weight.dim() - 2), dtype=torch.float64)
