@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from profilerkit_audits.step_search import find_share
+from profilerkit_audits.nights import find_share
 from profilerkit_audits.steps import MIN_NIGHTS, control_rate, find_splits
 
 Floats = NDArray[np.float64]

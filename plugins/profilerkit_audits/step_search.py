@@ -1,6 +1,6 @@
 """Steps in the times of models, each series without the common change of all models of a night.
 
-Times are compared within one kind of machine. The common change of a night (`find_share` of the distances of all
+Times are compared within one kind of machine. The common change of a night (`nights.find_share` of the distances of all
 models from their own medians) is subtracted from each series and searched for steps itself: such a step belongs to the
 machine, or to code that all models share, and not to a model.
 """
@@ -19,19 +19,16 @@ import numpy as np
 from profilerkit.count_text import format_count
 from profilerkit.render.grids import Grid
 
+from .nights import find_share
 from .origins import shorten_moment
 from .rows import Row
 from .series import CaseName, is_exact
-from .steps import MIN_NIGHTS, Floats, find_splits, find_usual_distance
+from .steps import MIN_NIGHTS, find_splits
 
 #: The number of newest nights for the correlation of consecutive nights. Steps are searched in the window alone.
 _REMEMBERED = 400
 #: The least number of models in a night for which a common change counts as a change of the machine.
 MIN_MODELS = 5
-#: So many of the steadiest models weigh the same.
-EQUALS = 3
-#: The least change: a change of zero would have an infinite weight.
-_LEAST_CHANGE = float(np.finfo(float).tiny) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -81,13 +78,7 @@ class Step:
 
 
 class Searched(NamedTuple):
-    """The candidates for steps in times.
-
-    Attributes:
-        steps: The candidates, whose verdicts and rates are not known yet.
-        series: How many series were searched.
-        notes: The times that were not searched, and why.
-    """
+    """The candidates for steps, whose verdicts and rates are not known yet; how many series; and what was left out."""
 
     steps: tuple[Step, ...]
     series: int
@@ -100,9 +91,44 @@ def search_steps(series: Mapping[CaseName, Sequence[Row]], window: int) -> Searc
     steps: list[Step] = []
     for search in searches:
         common = search.find_common()
-        notes += _explain_left_out(search, common)
-        steps += _find_steps(search, common, window)
+        notes += search.explain_left_out(common)
+        steps += search.find_steps(common, window)
     return Searched(tuple(steps), sum(len(search.nights) for search in searches), tuple(notes))
+
+
+def _make_searches(series: Mapping[CaseName, Sequence[Row]]) -> tuple[list[_Search], list[str]]:
+    """Return the series to search for steps, those of one machine and metric together, and notes on the others."""
+    groups: dict[tuple[str, str], dict[CaseName, dict[str, Row]]] = {}  # by machine and metric
+    left_out: Counter[str] = Counter()
+    times = ((case, row, metric) for case, rows in series.items() for row in rows for metric in _list_times(row))
+    for case, row, metric in times:
+        reason = _find_fault(row, metric)
+        if reason:
+            left_out[reason] += 1
+        else:
+            groups.setdefault((row.machine, metric), {}).setdefault(case, {})[row.run] = row
+    notes = [f"{format_count(count, 'measured value')} left out: {reason}" for reason, count in left_out.items()]
+    searches, too_short = [], 0
+    for (machine, metric), nights_by_case in groups.items():
+        long = {case: nights for case, nights in nights_by_case.items() if len(nights) >= MIN_NIGHTS}
+        too_short += len(nights_by_case) - len(long)
+        newest = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
+        if newest:
+            searches.append(_Search(metric, machine, newest))
+    if too_short:
+        notes.append(f"{too_short} series of times not searched: fewer than {MIN_NIGHTS} nights on one machine")
+    return searches, notes
+
+
+def _list_times(row: Row) -> list[str]:
+    return [metric for metric, value in row.values.items() if value.value is not None and not is_exact(metric, value)]
+
+
+def _find_fault(row: Row, metric: str) -> str:
+    """Return why a time is not searched; empty if it is."""
+    if row.flags:
+        return "of rows that are flagged as not plausible"
+    return "" if 0 < (row[metric] or 0) < math.inf else "not above zero"  # what is no number is not above zero either
 
 
 @dataclass(frozen=True)
@@ -136,121 +162,43 @@ class _Search:
         runs = [run for run in self.order_nights() if len(distances[run]) >= MIN_MODELS]
         if len(runs) < MIN_NIGHTS:
             return {}
-        not_measured = [math.nan]
         models = sorted({case.spec for case in self.nights})
-        table = [[median(distances[run].get(model, not_measured)) for run in runs] for model in models]
+        table = [[median(distances[run].get(model, [math.nan])) for run in runs] for model in models]
         return dict(zip(runs, find_share(np.array(table)).tolist(), strict=True))
 
+    def explain_left_out(self, common: Mapping[str, float]) -> Iterator[str]:
+        """Yield notes on nights with too few models; ``common`` has the common changes of the other nights."""
+        title = f"{self.metric} on machine {self.machine[:8] or '-'}"
+        reason = "so that a step of the machine cannot be told apart from one of a model"
+        lacking = len(self.order_nights()) - len(common)
+        if not common:
+            yield f"{title}: fewer than {MIN_MODELS} models a night, {reason}"
+        elif lacking:
+            yield f"{title}: {format_count(lacking, 'night')} left out with fewer than {MIN_MODELS} models, {reason}"
 
-def find_share(deviations: Floats) -> Floats:
-    """Return the common change of the models in each night: the weighted median; nan for a night without models.
+    def find_steps(self, common: Mapping[str, float], window: int) -> Iterator[Step]:
+        """Yield the candidates of all series, and of the series of common changes.
 
-    ``deviations`` has a row for each model: the distance of each night from the model's own level, nan if the model was
-    not measured. Steady models weigh most, because a plain median brings the noise of unsteady models into the series
-    of steady models. The weight of a model is the inverse of its usual change from night to night, and the three
-    steadiest weigh the same, so that no single model stands for the machine.
-
-    >>> find_share(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [9.0, -9.0, 9.0]])).tolist()
-    [0.0, 1.0, 0.0]
-    """
-    weights = _weigh(deviations)
-    order = np.argsort(deviations, axis=0)  # of the models in each night; nan comes last
-    ordered = np.take_along_axis(deviations, order, axis=0)
-    weights_up_to = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
-    first_beyond_half = (weights_up_to >= weights_up_to[-1] / 2).argmax(axis=0)
-    nights = np.arange(deviations.shape[1])
-    share: Floats = ordered[first_beyond_half, nights]
-    return share
-
-
-def _weigh(deviations: Floats) -> Floats:
-    """Return the weight of each model; equal weights if no model changes from night to night."""
-    rows = [row[~np.isnan(row)] for row in deviations]
-    changes = np.array([find_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
-    finite = np.sort(changes[np.isfinite(changes)])
-    if not len(finite):
-        return np.ones(len(changes))
-    of_steadiest = float(finite[min(EQUALS, len(finite)) - 1])  # of the last model with the same weight
-    least = max(of_steadiest, _LEAST_CHANGE)
-    weights: Floats = 1.0 / np.maximum(changes, least)
-    return weights
-
-
-def _make_searches(series: Mapping[CaseName, Sequence[Row]]) -> tuple[list[_Search], list[str]]:
-    """Return the series to search for steps, and notes on the others."""
-    groups: dict[tuple[str, str], dict[CaseName, dict[str, Row]]] = {}  # by machine and metric
-    left_out: Counter[str] = Counter()
-    for case, row, metric in _list_times(series):
-        reason = _find_fault(row, metric)
-        if reason:
-            left_out[reason] += 1
-        else:
-            groups.setdefault((row.machine, metric), {}).setdefault(case, {})[row.run] = row
-    notes = [f"{format_count(count, 'measured value')} left out: {reason}" for reason, count in left_out.items()]
-    searches, too_short = [], 0
-    for (machine, metric), nights_by_case in groups.items():
-        newest = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in nights_by_case.items()}
-        long = {case: nights for case, nights in newest.items() if len(nights) >= MIN_NIGHTS}
-        too_short += len(newest) - len(long)
-        if long:
-            searches.append(_Search(metric, machine, long))
-    if too_short:
-        notes.append(f"{too_short} series of times not searched: fewer than {MIN_NIGHTS} nights on one machine")
-    return searches, notes
-
-
-def _list_times(series: Mapping[CaseName, Sequence[Row]]) -> Iterator[tuple[CaseName, Row, str]]:
-    """Yield each row of a case with each of its metrics that was measured."""
-    for case, rows in series.items():
-        for row in rows:
-            for metric, value in row.values.items():
-                if value.value is not None and not is_exact(metric, value):
-                    yield case, row, metric
-
-
-def _find_fault(row: Row, metric: str) -> str:
-    """Return why a time is not searched; empty if it is."""
-    if row.flags:
-        return "of rows that are flagged as not plausible"
-    return "not above zero" if (row[metric] or 0) <= 0 else ""
-
-
-def _explain_left_out(search: _Search, common: Mapping[str, float]) -> Iterator[str]:
-    """Yield notes on nights with too few models; ``common`` has the common changes of the other nights."""
-    title = f"{search.metric} on machine {search.machine[:8] or '-'}"
-    reason = "so that a step of the machine cannot be told apart from one of a model"
-    lacking = len(search.order_nights()) - len(common)
-    if not common:
-        yield f"{title}: fewer than {MIN_MODELS} models a night, {reason}"
-    elif lacking:
-        yield f"{title}: {format_count(lacking, 'night')} left out with fewer than {MIN_MODELS} models, {reason}"
-
-
-def _find_steps(search: _Search, common: Mapping[str, float], window: int) -> Iterator[Step]:
-    """Yield the candidates of all series of a search, and of the series of common changes.
-
-    The logarithms of the times are searched, each without the common change of its night. If the common change is known
-    for some nights, the others are left out: in them the speed of the machine would look like a step of the model.
-    """
-    if common:
-        nights = search.order_nights()
-        yield from _split(search, None, [nights[run] for run in common], list(common.values()), window)
-    for case, rows in search.nights.items():
-        logs = search.read_logs(case)
+        The logarithms of the times are searched, each without the common change of its night. If the common change is
+        known for some nights, the others are left out: in them the speed of the machine would look like a step of the
+        model.
+        """
         if common:
-            logs = {run: value - common[run] for run, value in logs.items() if run in common}
-        yield from _split(search, case, [rows[run] for run in logs], list(logs.values()), window)
+            nights = self.order_nights()
+            yield from self._split(None, [nights[run] for run in common], list(common.values()), window)
+        for case, rows in self.nights.items():
+            logs = self.read_logs(case)
+            if common:
+                logs = {run: value - common[run] for run, value in logs.items() if run in common}
+            yield from self._split(case, [rows[run] for run in logs], list(logs.values()), window)
 
-
-def _split(
-    search: _Search, case: CaseName | None, rows: Sequence[Row], logs: Sequence[float], window: int
-) -> Iterator[Step]:
-    """Yield the candidates in the newest nights of one series, whose verdicts and rates are not known yet."""
-    shown = rows[-window:]
-    for split in find_splits(logs[-window:], history=logs):
-        change = math.exp(split.after - split.before) - 1
-        old, new = shown[split.index - 1], shown[split.index]
-        yield Step(case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
+    def _split(self, case: CaseName | None, rows: Sequence[Row], logs: Sequence[float], window: int) -> Iterator[Step]:
+        """Yield the candidates in the newest nights of one series."""
+        newest = rows[-window:]
+        for split in find_splits(logs[-window:], history=logs):
+            change = math.exp(split.after - split.before) - 1
+            old, new = newest[split.index - 1], newest[split.index]
+            yield Step(case, self.metric, self.machine, change, split.p, 1.0, "moved", old, new)
 
 
 def draw_steps(steps: tuple[Step, ...], title: str) -> Grid:

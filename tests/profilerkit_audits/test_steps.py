@@ -11,8 +11,11 @@ from stores import noisy
 
 pytest.importorskip("scipy")
 
-from profilerkit_audits.step_search import find_share
-from profilerkit_audits.steps import control_rate, estimate_correlation, find_splits
+from profilerkit_audits.nights import estimate_correlation, find_share
+from profilerkit_audits.rows import Row, RowStatus, Value
+from profilerkit_audits.series import CaseName
+from profilerkit_audits.step_search import search_steps
+from profilerkit_audits.steps import control_rate, find_splits
 
 pytestmark = pytest.mark.heavy
 
@@ -55,6 +58,30 @@ def test_one_odd_night_is_no_step() -> None:
     values = noisy(30, 0.01, 4, 1.0)
     values[15] = 3.0
     assert all(split.p > 0.01 for split in find_splits(values))
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_night_without_a_finite_time_is_no_step(odd: float) -> None:
+    """No permutation of such nights gains as much, which would be the surest of all steps."""
+    values = noisy(30, 0.01, 4, 1.0)
+    values[15] = odd
+    with pytest.raises(ValueError, match="a series has a value that is not finite"):
+        find_splits(values)
+
+
+@pytest.mark.parametrize("odd", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_that_is_none_is_left_out_of_the_search(odd: float) -> None:
+    """Rows of another program may have one; the ten nights before and behind it are searched."""
+    values = [*noisy(10, 0.01, 1), odd, *noisy(10, 0.01, 2)]
+    rows = [
+        Row(
+            "net.py:f", "k", RowStatus.COMPLETE, values={"execution_time": Value(value, "s", samples=9)}, run=str(night)
+        )
+        for night, at in enumerate(values)
+    ]
+    searched = search_steps({CaseName("net.py:f"): rows}, 60)
+    assert "1 measured value left out: not above zero" in searched.notes
+    assert all(step.p > 0.01 and abs(step.change) < 0.05 for step in searched.steps)
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 40, noisy(7, 0.01, 1)])
