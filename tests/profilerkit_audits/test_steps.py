@@ -74,9 +74,7 @@ def test_a_time_that_is_none_is_left_out_of_the_search(odd: float) -> None:
     """Rows of another program may have one; the ten nights before and behind it are searched."""
     values = [*noisy(10, 0.01, 1), odd, *noisy(10, 0.01, 2)]
     rows = [
-        Row(
-            "net.py:f", "k", RowStatus.COMPLETE, values={"execution_time": Value(value, "s", samples=9)}, run=str(night)
-        )
+        Row("net.py:f", "k", RowStatus.COMPLETE, values={"execution_time": Value(at, "s", samples=9)}, run=str(night))
         for night, at in enumerate(values)
     ]
     searched = search_steps({CaseName("net.py:f"): rows}, 60)

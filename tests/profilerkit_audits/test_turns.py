@@ -10,7 +10,7 @@ from audited import plan
 
 from profilerkit_audits.cases import Case, list_cases
 from profilerkit_audits.engine import EngineOptions
-from profilerkit_audits.local_engine import LocalEngine, State, _Session, may_go, may_start
+from profilerkit_audits.local_engine import LocalEngine, Running, State, _Session, may_be_timed, may_start
 
 C, W, T = State.COUNTING, State.WAITING, State.TIMING
 
@@ -33,16 +33,19 @@ C, W, T = State.COUNTING, State.WAITING, State.TIMING
     ],
 )
 def test_who_may_be_timed(device: str, states: list[tuple[State, str]], expected: bool) -> None:
-    assert may_go(device, states) is expected
+    assert may_be_timed(device, [Running(*state) for state in states]) is expected
 
 
 def test_nothing_is_started_while_a_cpu_is_timed_or_when_many_wait() -> None:
-    assert may_start([], 2)
-    assert may_start([(C, "cpu"), (W, "cpu")], 2)
-    assert may_start([(T, "cuda:0")], 2)
-    assert not may_start([(T, "cpu")], 2)
-    assert not may_start([(C, "cpu"), (C, "cpu")], 2)
-    assert not may_start([(W, "cpu"), (W, "cpu")], 2)
+    def started(*states: tuple[State, str]) -> bool:
+        return may_start([Running(*state) for state in states], 2)
+
+    assert started()
+    assert started((C, "cpu"), (W, "cpu"))
+    assert started((T, "cuda:0"))
+    assert not started((T, "cpu"))
+    assert not started((C, "cpu"), (C, "cpu"))
+    assert not started((W, "cpu"), (W, "cpu"))
 
 
 def test_a_model_that_is_timed_on_a_gpu_notes_the_models_that_are_counted_beside_it() -> None:
@@ -57,5 +60,5 @@ def test_a_model_that_is_timed_on_a_gpu_notes_the_models_that_are_counted_beside
 @pytest.mark.parametrize("device", ["CPU", "cpu:0", "/CPU:0"])
 def test_a_cpu_by_any_of_its_names_is_timed_while_nothing_else_runs(device: str, tmp_path: Path) -> None:
     (case,) = list_cases(plan(tmp_path, {"spec": "a.py:b", "device": device}, metrics=["execution_time"]))
-    assert not may_go(case.device, [(State.WAITING, case.device), (State.COUNTING, "cpu")])
-    assert not may_start([(State.TIMING, case.device)], workers=2)
+    assert not may_be_timed(case.device, [Running(State.WAITING, case.device), Running(State.COUNTING, "cpu")])
+    assert not may_start([Running(State.TIMING, case.device)], workers=2)
