@@ -12,7 +12,7 @@ from profilerkit.errors import BudgetError
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.checking import select_broken
-from profilerkit_budgets.forms import FORMS, format_junit_suites
+from profilerkit_budgets.forms import FORMS, format_junit_suites, name_finding
 from profilerkit_budgets.layer_limits import UnmatchedPatternError, match_layers
 from profilerkit_budgets.limits import Limit
 
@@ -45,8 +45,9 @@ class RunCheck:
     def list_failed(self) -> Iterator[str]:
         """Yield a line for each limit that a case does not keep."""
         for case, findings in self.findings.items():
-            details = [finding.detail for finding in findings if finding.verdict is Verdict.FAILED]
-            yield from (f"{case}: {detail}" for detail in dict.fromkeys(details))
+            failed = [finding for finding in findings if finding.verdict is Verdict.FAILED]
+            texts = (f"{case}: {name_finding(finding)}: {finding.detail}" for finding in failed)
+            yield from dict.fromkeys(texts)
 
     def write(self, form: str) -> str:
         """Return the findings as "junit", or those that are not passed as "console" or "markdown"."""
@@ -60,7 +61,8 @@ class RunCheck:
         ]
         counts = Counter(finding.verdict.value for findings in named.values() for finding in findings)
         verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "none checked"
-        models, limits = format_count(len(named), "model"), format_count(counts.total(), "limit")
+        models = format_count(len(self.findings.keys() - {NO_CASE}), "model")
+        limits = format_count(counts.total(), "limit")
         return "\n\n".join([*blocks, f"{models}, {limits}: {verdicts}"])
 
 
@@ -93,8 +95,9 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
                 has_layers = True
                 unmatched = [limit for limit in unmatched if not match_layers(layers, limit.pattern or "")]
     if has_layers and unmatched:
-        why = "no model of the run has a layer that this limit matches"
-        findings[NO_CASE] = tuple(_fail(limit, f"{why}: {limit}") for limit in unmatched)
+        findings[NO_CASE] = tuple(
+            _fail(limit, "no model of the run has a layer that this matches") for limit in unmatched
+        )
     return RunCheck(chosen.run, findings)
 
 

@@ -35,7 +35,7 @@ def format_headline(findings: Sequence[Finding]) -> str:
     if not broken:
         return ""
     first = broken[0]
-    text = f"{_name_finding(first)} {_BROKEN[first.verdict]}{_write_excess(first)}: {visible(first.detail)}"
+    text = f"{name_finding(first)} {_BROKEN[first.verdict]}{_write_excess(first)}: {visible(first.detail)}"
     if first.responsible:
         text += f"; the largest part in layer {visible(first.responsible[0])}"
     return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
@@ -54,9 +54,9 @@ def _write_excess(finding: Finding) -> str:
 def format_text(findings: Sequence[Finding], name: str) -> str:
     """Return the headline, and a line for each finding, with the layers responsible below broken limits."""
     lines = [*filter(None, [format_headline(findings)]), visible(f"Budget of {name}")]
-    width = max(len(_name_finding(finding)) for finding in findings)
+    width = max(len(name_finding(finding)) for finding in findings)
     for finding in findings:
-        lines.append(f"  {_MARKS[finding.verdict]:<10} {_name_finding(finding):<{width}}  {visible(finding.detail)}")
+        lines.append(f"  {_MARKS[finding.verdict]:<10} {name_finding(finding):<{width}}  {visible(finding.detail)}")
         lines += [f"  {'':<10}   {visible(text)}" for text in _list_remarks(finding)]
     return "\n".join([*lines, summarize(findings)])
 
@@ -66,7 +66,7 @@ def format_markdown(findings: Sequence[Finding], name: str) -> str:
     from profilerkit.render.markdown import escape, table
 
     rows = tuple(
-        (_MARKS[finding.verdict], _name_finding(finding), finding.detail, "; ".join(_list_remarks(finding)))
+        (_MARKS[finding.verdict], name_finding(finding), finding.detail, "; ".join(_list_remarks(finding)))
         for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
@@ -88,7 +88,7 @@ def format_junit_suites(findings_by_name: Mapping[str, Sequence[Finding]]) -> st
         title = visible(f"profilerkit budget of {name}")
         suite = ET.SubElement(suites, "testsuite", {"name": title, **_count_junit(findings)})
         for finding in findings:
-            case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
+            case = ET.SubElement(suite, "testcase", classname=visible(name), name=name_finding(finding))
             text = "\n".join(map(visible, (finding.detail, *_list_remarks(finding))))
             if finding.verdict is Verdict.PASSED:
                 ET.SubElement(case, "system-out").text = text
@@ -110,7 +110,7 @@ def _list_remarks(finding: Finding) -> tuple[str, ...]:
     return (*finding.responsible, *filter(None, [finding.note]))
 
 
-def _name_finding(finding: Finding) -> str:
+def name_finding(finding: Finding) -> str:
     """Return the limit as text, for a layer with the path that it was checked for in place of its pattern."""
     limit = finding.limit
     return visible(str(limit) if limit.pattern is None else f"{finding.subject}: {limit.condition}")

@@ -81,9 +81,6 @@ def draw_grid(grid: Grid, form: str) -> str:
 _store_option = click.option(
     "--store", required=True, metavar="URL", help="The store: sqlite:///runs.db, a path, or postgresql://..."
 )
-_run_option = click.option(
-    "--run", metavar="RUN", help="Only this run: its identifier, or last~N. By default the newest row of each case."
-)
 _private_option = click.option(
     "--private", is_flag=True, help="Keep secrets, names of users and hosts, and absolute paths."
 )
@@ -175,7 +172,9 @@ def _write_regressions(result: Regressions, form: str) -> str:
 @click.command("export")
 @click.argument("store")
 @output_option("The file to write: .parquet, .jsonl or .csv.", required=True)
-@_run_option
+@click.option(
+    "--run", metavar="RUN", help="Only this run: its identifier, or last~N. By default every measurement of the store."
+)
 @_private_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the number of rows.")
 def export(store: str, output: Path, run: str | None, private: bool, quiet: bool) -> None:
@@ -196,7 +195,9 @@ def export(store: str, output: Path, run: str | None, private: bool, quiet: bool
 @click.command("dashboard")
 @click.argument("store")
 @output_option("The page to write, such as audit.html.", required=True)
-@_run_option
+@click.option(
+    "--run", metavar="RUN", help="Only this run: its identifier, or last~N. By default the newest row of each case."
+)
 @click.option(
     "--pages/--no-pages",
     default=True,

@@ -82,11 +82,11 @@ def test_budgets_and_strict_make_the_exit_code_1(zoo: Path, capsys: pytest.Captu
     zoo.write_text(PLAN + f'[budgets]\nmacs = "<= {MACS[1]}"\n')
     assert run("audit", zoo, "-q") == 1
     errors = capsys.readouterr().err
-    assert "Budget not kept: nets.py:net_02: " in errors
+    assert f"Budget not kept: nets.py:net_02: macs <= {MACS[1]}: " in errors
     assert "nets.py:net_01" not in errors
     zoo.write_text(PLAN + '[budgets.layers.zzz]\nmacs = "<= 1"\n')  # a misspelt layer keeps no limit
     assert run("audit", zoo, "-q") == 1
-    unmatched = "Budget not kept: all models: no model of the run has a layer that this limit matches: layers 'zzz'"
+    unmatched = "Budget not kept: all models: zzz: macs <= 1: no model of the run has a layer that this matches"
     assert unmatched in capsys.readouterr().err
     zoo.write_text(PLAN.replace("net_*", "nothing_there"))
     assert run("audit", zoo, "-q") == 0
