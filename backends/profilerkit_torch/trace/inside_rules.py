@@ -155,27 +155,20 @@ def _count_without_library(convolution: Operation, is_transposed: bool) -> int:
     """
     if not convolution.is_on("cpu"):
         return 0
-    x, weight, groups = convolution.x, convolution.arguments["weight"], convolution.get("groups", 1)
-    is_transposed = convolution.get("transposed", is_transposed)
+    x, weight = convolution.x, convolution.arguments["weight"]
     batch = x if x.dim() == weight.dim() else x[None]
-    kernel = _find_kernel(convolution, batch, is_transposed)
+    kernel = _find_kernel(convolution, batch, convolution.get("transposed", is_transposed))
     if not kernel.startswith("Slow"):
         return 0
-    gradient = convolution.get("dy")
-    is_forward = gradient is None
-    images = batch if is_transposed else convolution.result if is_forward else gradient
-    unfolded = 0 if _reads_in_place(convolution, kernel) else _count_unfolded(images, weight, len(batch))
-    if kernel == "Slow2d" or (kernel == "SlowTranspose2d" and is_forward):
-        unfolded *= len(batch)
+    unfolded = _count_unfolded(convolution, kernel, batch)
+    groups: int = convolution.get("groups", 1)
     if kernel == "Slow3d":
-        return unfolded * len(batch) * groups
-    if kernel == "SlowTranspose3d" and is_forward:  # its output begins as large as its input
-        unfolded = max(unfolded, batch.nbytes // groups)
+        return unfolded * groups
     if groups == 1:
         return unfolded
     # One group after the other makes its part of the results from its part of the images, and the parts are joined.
-    read = [images for images in (batch, gradient) if images is not None and len(batch) > 1]
-    results = sum(tensor.nbytes for tensor in tensors_in(convolution.result))
+    read = [images for images in (batch, convolution.get("dy")) if images is not None and len(batch) > 1]
+    results: int = sum(tensor.nbytes for tensor in tensors_in(convolution.result))
     return max(unfolded + sum(images.nbytes for images in read) // groups, results)
 
 
@@ -203,13 +196,20 @@ def _reads_in_place(convolution: Operation, kernel: str) -> bool:
     return kernel == "Slow2d" or (kernel in ("SlowTranspose2d", "SlowTranspose3d") and not is_forward)
 
 
-def _count_unfolded(images: torch.Tensor, weight: torch.Tensor, batch: int) -> int:
-    """Return the bytes of one image that is unfolded for one group: for each position, all that a filter reads of it.
+def _count_unfolded(convolution: Operation, kernel: str, batch: torch.Tensor) -> int:
+    """Return the bytes of the images that are unfolded at once for one group: for each position, all that it reads.
 
-    ``images`` are the outputs or their gradients; of a transposed convolution the inputs, and what is made of them.
+    A position is one of the output; in a transposed convolution one of the input, with all that is made of it.
     """
-    positions = images.numel() // max(1, batch * len(weight))
-    return int(positions * weight[0].numel() * images.element_size())
+    weight, gradient = convolution.arguments["weight"], convolution.get("dy")
+    is_forward, is_transposed = gradient is None, "Transpose" in kernel
+    images = batch if is_transposed else convolution.result if is_forward else gradient
+    image = 0 if _reads_in_place(convolution, kernel) else images.numel() // max(1, len(batch) * len(weight))
+    are_all = kernel in ("Slow2d", "Slow3d") or (kernel == "SlowTranspose2d" and is_forward)
+    unfolded = int(image * weight[0].numel() * batch.element_size()) * (len(batch) if are_all else 1)
+    if kernel == "SlowTranspose3d" and is_forward:  # its output begins as large as its input
+        return max(unfolded, batch.nbytes // int(convolution.get("groups", 1)))
+    return unfolded
 
 
 def _repeat(setting: int | Sequence[int], kernel: torch.Size) -> list[int]:
