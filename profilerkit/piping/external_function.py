@@ -50,6 +50,7 @@ class ExternalProfilerFunction(ProfilerFunction):
         provided = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
         return {**provided, **self._others}
 
-    def __call__(self, model: Any, data_splits: Any, **others: Any) -> Any:
-        """Call the function; model and data go first, in this order."""
-        return self.func(model, data_splits, **others)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; the model and the data go first, whatever it calls them."""
+        leading = [kwargs.pop(name) for name in ("model", "data_splits") if name in kwargs]
+        return self.func(*leading, *args, **kwargs)
