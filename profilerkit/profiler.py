@@ -219,6 +219,7 @@ class Profiler:
         with suspend_modes(self.backend):
             return work()
 
+    @whole_call
     def _compute_all(
         self,
         names: Iterable[str],
@@ -232,7 +233,9 @@ class Profiler:
         These keys are kept even if each run of the model changes a value that its code reads, such as a global counter.
         """
         try:
-            self._work(lambda: [*self._steps(names, arguments, recompute, strict, begun)])
+            with suspend_modes(self.backend):
+                for _ in self._steps(names, arguments, recompute, strict, begun):
+                    pass
         finally:
             self._once = False  # a function may have kept this profiler, and ask again when the model has changed
 

@@ -34,7 +34,8 @@ __all__ = [
 def list_status_keys() -> list[Offer[type[StatusKey]]]:
     """Return the status keys that plugins declare; raises `RegistrationConflictError` for two classes of one name."""
     keys = list_declared_keys()
-    _require_no_conflict(_find_declared_twice(keys), ())
+    for message in _find_declared_twice(keys).values():
+        raise RegistrationConflictError(message)
     return keys
 
 
@@ -72,7 +73,9 @@ def default_functions(
     for name in leave_out:
         if name not in offered:  # it is misspelt
             raise UnknownStatusError(name, dict.fromkeys(offered), owner="leave_out")
-    _require_no_conflict(defaults.conflicts, {*leave_out, *computed_already})
+    for name, message in defaults.conflicts.items():
+        if name not in leave_out and name not in computed_already:
+            raise RegistrationConflictError(message)
     return defaults.registry
 
 
@@ -99,12 +102,6 @@ def _read_defaults(backend: Backend) -> _Defaults:
     conflicts = {**_find_computed_twice(functions, declarations, backend), **_find_declared_twice(declarations)}
     registry = Registry.of_defaults([(offer.item, offer.plugin) for offer in functions], conflicts.keys())
     return _Defaults(registry, names, conflicts)
-
-
-def _require_no_conflict(conflicts: Mapping[str, str], leave_out: Collection[str]) -> None:
-    for name, message in conflicts.items():
-        if name not in leave_out:
-            raise RegistrationConflictError(message)
 
 
 def _find_declared_twice(declarations: Iterable[Offer[type[StatusKey]]]) -> dict[str, str]:

@@ -91,13 +91,13 @@ class Cache:
         #: The functions that were called in this request, by their ``id``.
         self._called: set[int] = set()
 
-    def find_loaded(self, binding: Binding) -> Remembered | None:
-        """Return a value that was loaded for the function of a key; None if an argument asks for another one."""
+    def find_loaded(self, binding: Binding) -> StatusKey | None:
+        """Return the status that was loaded for the function of a key; None if an argument asks for another one."""
         remembered = self.entries.get(binding.key.NAME)
         if remembered is None or remembered.arguments is not None or self._recompute:
             return None
         is_wanted = self.registry.list_own_arguments(binding).isdisjoint(first_of_several(self.request))
-        return remembered if is_wanted and remembered.function is binding.function else None
+        return remembered.status if is_wanted and remembered.function is binding.function else None
 
     def find(self, call: Call) -> Remembered | None:
         """Return the value that was computed by an equal call, if nothing has changed since."""

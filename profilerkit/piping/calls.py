@@ -42,11 +42,6 @@ class Call:
         return {**self.arguments, **self.statuses}
 
     @property
-    def sources(self) -> tuple[StatusKey, ...]:
-        """All statuses that the value depends on."""
-        return (*self.statuses.values(), *self.requested)
-
-    @property
     def traces(self) -> list[ModelTrace]:
         """The traces among the arguments."""
         return [value for value in self.arguments.values() if isinstance(value, ModelTrace)]

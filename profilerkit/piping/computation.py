@@ -72,7 +72,7 @@ class Computation:
     def _find_status(self, binding: Binding) -> StatusKey:
         loaded = self.cache.find_loaded(binding)
         if loaded is not None:
-            return loaded.status
+            return loaded
         function = binding.function
         if id(function) in self._failed:
             raise self._failed[id(function)]
@@ -172,7 +172,8 @@ class Computation:
     def store(self, call: Call, returned: Any, group: object | None = None) -> StatusKey:
         """Remember what a call has returned, for all the keys that its function still holds."""
         call = self._runs.renew_call(call)  # a run may have contradicted the trace since
-        outcomes, sources = read_outcomes(call, returned, self._inapplicable), call.sources
+        sources = (*call.statuses.values(), *call.requested)
+        outcomes = read_outcomes(call, returned, self._inapplicable, sources)
         statuses = {
             bound.key.NAME: bound.key.with_outcome(outcomes[bound.key.NAME], sources)
             for bound in self.registry.list_siblings(call.binding)

@@ -31,7 +31,9 @@ _PLAIN = frozenset((int, float, str, bool, type(None)))
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
-def read_outcomes(call: Call, returned: Any, inapplicable: Mapping[str, str]) -> dict[str, Outcome]:
+def read_outcomes(
+    call: Call, returned: Any, inapplicable: Mapping[str, str], sources: Iterable[StatusKey]
+) -> dict[str, Outcome]:
     """Read what a function returned: a dict by name, or the bare value of its only key.
 
     A value may be a number, a text, a `Measurement`, a table, or a list, tuple or dict of these; a key that is no
@@ -41,6 +43,7 @@ def read_outcomes(call: Call, returned: Any, inapplicable: Mapping[str, str]) ->
         call: The call of the function.
         returned: What it returned.
         inapplicable: The keys that have no meaning for the model, each with the reason.
+        sources: All statuses that the value depends on.
 
     Raises `TypeError` for anything else.
     """
@@ -59,7 +62,7 @@ def read_outcomes(call: Call, returned: Any, inapplicable: Mapping[str, str]) ->
     if returned.keys() != keys.keys():
         raise _make_keys_error(binding, returned)
     traces = [trace for trace in call.traces if not is_complete(trace)]
-    incomplete = [source for source in call.sources if source.outcome.missing]
+    incomplete = [source for source in sources if source.outcome.missing]
     outcomes: dict[str, Outcome] = {}
     for name, key in keys.items():
         if name in inapplicable:
