@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from .facts import LayerRecord, TraceFacts, WeightRecord
 from .layer_paths import add_outer, parent_path
-
-if TYPE_CHECKING:
-    from .records import LayerRecord, ModelTrace, WeightRecord
 
 __all__ = ["LayerWeights", "count_trainable", "sum_weights"]
 
@@ -32,7 +30,7 @@ class LayerWeights(NamedTuple):
     weight_bytes: int | None
 
 
-def sum_weights(trace: ModelTrace) -> dict[str, LayerWeights]:
+def sum_weights(trace: TraceFacts) -> dict[str, LayerWeights]:
     """Return the numbers of the weights of each layer, by its path.
 
     If only the first call makes some weights, the numbers of a layer that may lack one, and of all layers around it,

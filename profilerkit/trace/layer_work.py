@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from .bounds import Bounds, Choice, Sign
 from .columns import COUNTS, WORK, name_ends, read_counts
+from .facts import OpRecord, TraceFacts
 from .layer_paths import parent_path
-
-if TYPE_CHECKING:
-    from .records import ModelTrace, OpRecord
 
 __all__ = [
     "IsInside",
@@ -105,7 +103,7 @@ class LayerWork(NamedTuple):
     ends: Mapping[str, float | None]
 
 
-def list_layer_work(trace: ModelTrace) -> dict[str, LayerWork]:
+def list_layer_work(trace: TraceFacts) -> dict[str, LayerWork]:
     """Return the work of each layer; it has ends only if some work of the model is not known exactly."""
     columns = WorkColumns.choose(trace.operators)
     paths = [layer.path for layer in trace.layers]
@@ -157,7 +155,7 @@ def _bound_counts(
 # Ends -----------------------------------------------------------------------------------------------------------------
 
 
-def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
+def find_bounds(trace: TraceFacts, column: str, path: str = "") -> Bounds:
     """Return the two ends of a column for a layer with the layers inside it; the path "" is the model.
 
     The upper end is unknown if an operator inside has no formula, or runs an unknown number of times.
@@ -181,7 +179,7 @@ class _Doubts(NamedTuple):
     layers: Collection[str] | None
 
     @classmethod
-    def find(cls, trace: ModelTrace) -> _Doubts:
+    def find(cls, trace: TraceFacts) -> _Doubts:
         """Return the doubts about a trace."""
         incomplete = [op for op in trace.operators if op.missing]
         has_all_records = trace.uncounted.keys() <= {op.missing for op in incomplete}

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .columns import COUNTS, WORK, is_exact
+from .facts import LayerCall, TraceFacts
 from .layer_paths import describe_layers, order_as_tree
 from .layer_weights import sum_weights
 from .layer_work import WorkColumns, add_inside, list_layer_work
-
-if TYPE_CHECKING:
-    from .records import LayerCall, ModelTrace
 
 __all__ = ["divide_known", "list_call_rows", "list_layer_rows", "list_operator_rows", "read_work"]
 
@@ -21,7 +19,7 @@ __all__ = ["divide_known", "list_call_rows", "list_layer_rows", "list_operator_r
 # The rows of layers ---------------------------------------------------------------------------------------------------
 
 
-def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+def list_layer_rows(trace: TraceFacts) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each layer, with the work and the weights inside it and its own; the layers inside follow it.
 
     Of a model that did not run, or raised while it did, the weights are known, and the calls before the error; its
@@ -73,7 +71,7 @@ def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
 # The rows of calls ----------------------------------------------------------------------------------------------------
 
 
-def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+def list_call_rows(trace: TraceFacts) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each call of a layer, in the order of the layers.
 
     Further rows have the work outside every call of the model, if there is any.
@@ -105,7 +103,7 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
 _OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", *COUNTS)
 
 
-def list_operator_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+def list_operator_rows(trace: TraceFacts) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each operator, with the bytes alive after it; rare columns only if the trace fills them."""
     operators = trace.operators
     has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
