@@ -345,7 +345,7 @@ def stub_of_core() -> str:
     """Return the public names of the core and of the plugins that it hands on, for type checkers."""
     import profilerkit
 
-    return write_stub(profilerkit._MODULES, sorted(profilerkit.__all__))
+    return write_stub(profilerkit._MODULES, profilerkit.__all__)
 
 
 def stub_of_metrics() -> str:

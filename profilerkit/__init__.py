@@ -58,6 +58,6 @@ _MODULES = module_of_each(
 
 #: Public names that frameworks and Python also have: ``from profilerkit import *`` leaves them out.
 _ALSO_ELSEWHERE = {"DataLoader", "Device", "Metric", "Partial", "RunOptions", "TensorSpec", "join", "load"}
-__all__ = [name for name in _MODULES if name not in _ALSO_ELSEWHERE]
+__all__ = [name for name in sorted(_MODULES) if name not in _ALSO_ELSEWHERE]
 
 install_lazy_names(__name__, _MODULES)

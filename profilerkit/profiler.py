@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
@@ -33,13 +33,12 @@ from .process.progress import track
 from .process.restoring import whole_call
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
 from .render import log_result
+from .results.building import build_report
+from .results.comparison import Comparison, distinct_names
+from .results.report import Report
 from .times.layer_times import LayerTimer
 from .times.steps import StepRecorder, WatchedSteps
 from .times.watching import Watch
-
-if TYPE_CHECKING:
-    from .results.comparison import Comparison
-    from .results.report import Report
 
 __all__ = ["Profiler", "compare_profilers"]
 
@@ -309,8 +308,6 @@ class Profiler:
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
         """Print the computed values, beside those of the profiler ``other``; ``short_print=False`` adds layers."""
-        from .results.comparison import Comparison
-
         level = LEVEL("print_mode", print_mode)
         reference = None if other is None else _OTHER("other", other)._report()
         result = self._report() if reference is None else Comparison(reference, (self._report(),))
@@ -365,8 +362,6 @@ class Profiler:
 
     @whole_call  # the size of the batch may take a trace of its own
     def _report(self, names: Sequence[str] | None = None) -> Report:
-        from .results.building import build_report
-
         bindings = [binding for binding in self._registry if binding.key.NAME in self._memory]
         computed = {binding.key.NAME: self._find_status(binding) for binding in bindings}
         arguments = dict(self._placing)
@@ -491,8 +486,6 @@ def compare_profilers(
         names: The names of the models in the comparison, the reference first; None for the names of their profilers.
         recompute: Forget earlier values.
     """
-    from .results.comparison import Comparison, distinct_names
-
     keys_of_models, arguments = read_request(request, [profiler._registry for profiler in profilers])
     if recompute:
         for profiler in profilers:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from ..process.containment import contained
-from .infos import CommandInfo, OptionInfo
+from .infos import CommandInfo, HasReports, OptionInfo
 from .manager import find_offer, list_infos, load_offer, manager
 from .plugin_info import Offer, PluginInfo
-
-if TYPE_CHECKING:
-    from ..results.report import Report
 
 __all__ = ["find_plugin", "list_commands", "load_command", "load_options", "read_arguments", "use_options"]
 
@@ -51,7 +48,7 @@ def load_options() -> list[click.Option]:
     return [offered.option for offered in _load_offered_options()]
 
 
-def use_options(values: Mapping[str, Any], report: Report, spec: str) -> None:
+def use_options(values: Mapping[str, Any], report: HasReports, spec: str) -> None:
     """Call each given option of plugins with the report of a model."""
     for offered in _load_offered_options():
         value, load_use = offered.find_value(values), offered.offer.item.load_use

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import click
 
     from ..backend import Backend
-    from ..results.report import Report
 
 __all__ = [
     "API_VERSION",
@@ -24,6 +23,7 @@ __all__ = [
     "CommandInfo",
     "EngineInfo",
     "FigureInfo",
+    "HasReports",
     "Info",
     "LoadedModel",
     "LoaderInfo",
@@ -79,6 +79,13 @@ class Named(Protocol):
 
     @property
     def name(self) -> str: ...
+
+
+class HasReports(Protocol):
+    """A result, as renderers and plugins get it: a `Report`, or a `Comparison` of several."""
+
+    @property
+    def reports(self) -> tuple[Any, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -253,7 +260,7 @@ class OptionInfo(Info, hook="profilerkit_options", what="option"):
     """
 
     load: Callable[[], click.Option] = field(metadata=_LOAD)
-    load_use: Callable[[], Callable[[Any, Report, str], None]] | None = field(default=None, metadata=_CALLED_OR_NONE)
+    load_use: Callable[[], Callable[[Any, Any, str], None]] | None = field(default=None, metadata=_CALLED_OR_NONE)
     argument: str = field(default="", metadata=_WORDS)
 
 

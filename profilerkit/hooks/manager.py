@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..error_text import shown
 from ..errors import NotOfferedError
@@ -13,13 +13,9 @@ from ..process.inner_states import keep_random_state
 from ..process.locks import Lock
 from ..process.restoring import restored
 from .hook_manager import Manager
-from .infos import Named
+from .infos import HasReports, Named
 from .installed_plugins import load_installed, rank
 from .plugin_info import Offer, PluginInfo, conflict, warn
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = [
     "announce",
@@ -148,9 +144,9 @@ def find_offer(
     return offers[0] if offers else None
 
 
-def announce(report: Report | Comparison) -> None:
+def announce(result: HasReports) -> None:
     """Notify every plugin of a result; an error of a plugin becomes a warning, so that the result is not lost."""
-    manager().hook.profilerkit_report_created(report=report)
+    manager().hook.profilerkit_report_created(report=result)
 
 
 def _is_instance(item: Any, kind: type, hook: str, plugin: PluginInfo) -> bool:

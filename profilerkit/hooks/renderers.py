@@ -7,20 +7,16 @@ import os
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP, text
 from ..arguments.names import argument_hint
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, PluginFailedError, by_likeness
 from ..process.containment import contained
-from .infos import Renderer, RendererInfo
+from .infos import HasReports, Renderer, RendererInfo
 from .manager import describe_disabled, find_offer, list_infos, load_offer
 from .plugin_info import Offer
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
-    from ..results.report import Report
 
 __all__ = [
     "SUFFIXES",
@@ -102,7 +98,7 @@ def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {installed}{describe_disabled()}")
 
 
-def render(result: Report | Comparison, form: str = "summary", **options: Any) -> str:
+def render(result: HasReports, form: str = "summary", **options: Any) -> str:
     """Return a report or comparison in an output form, as text.
 
     An option that this renderer does not take, but another one does, is ignored. Raises `ArgumentError` for an option

@@ -12,6 +12,8 @@ from ..arguments.checks import PATH
 from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
+from ..hooks.offers import name_of_metric
+from ..hooks.renderers import draw_html_fragment, find_form, rank_suffixes, render, renderer
 from ..piping.status import StatusKey
 from ..process.encoding import printable
 from ..process.files import write_text
@@ -47,8 +49,6 @@ class Result(Mapping[str, Any]):
         name = status_name("key", key)
         if name in list(self):
             return name
-        from ..hooks.offers import name_of_metric
-
         return name_of_metric(name)
 
     def get(self, key: str | type[StatusKey], default: Any = None) -> Any:
@@ -80,8 +80,6 @@ class Result(Mapping[str, Any]):
 
         Only JSON files can be loaded again. A suffix that names no format raises `ArgumentError`.
         """
-        from ..hooks.renderers import find_form, rank_suffixes
-
         path = PATH("path", path)
         form = find_form(path) if Path(path).suffix else "json"
         if form is None:
@@ -94,8 +92,6 @@ class Result(Mapping[str, Any]):
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
         """Read a file that `save` wrote. Any other file raises `ReportFileError`, which names the field."""
-        from ..hooks.renderers import renderer
-
         loaded: R = renderer("loaded", is_text=False)(cls, path)
         return loaded
 
@@ -144,23 +140,15 @@ class Result(Mapping[str, Any]):
 
     def _repr_html_(self) -> str | None:
         """Return the metrics and notes as a notebook shows them."""
-        from ..hooks.renderers import draw_html_fragment
-
         return draw_html_fragment(self)
-
-    # Plugins offer all names and forms, and import the classes of results: so a result imports plugins late.
 
     def _write(self, form: str, **options: Any) -> str:
         """Return this in a form of text."""
-        from ..hooks.renderers import render
-
         result: Any = self  # a report or a comparison
         return render(result, form, **options)
 
     def _draw(self, form: str, *arguments: Any, **options: Any) -> Any:
         """Return the result of a renderer whose form is no text."""
-        from ..hooks.renderers import renderer
-
         return renderer(form, is_text=False)(self, *arguments, **options)
 
 
