@@ -151,15 +151,18 @@ def _broken_kernel(device: str) -> str:
 
 
 def _refuse_fork(device: str) -> str:
-    """A process that uses the GPU is not forked, and the message says what to do."""
+    """A fork server that uses the GPU would not be forked."""
     import torch
+
+    from profilerkit import InputError
+    from profilerkit.isolation.forkserver import require_forkable
 
     torch.ones(1, device=device)
     try:
-        _profile_isolated("fine", device, start_method="fork")
-    except Exception as error:
-        return "" if "start_method='spawn'" in str(error) else f"{type(error).__name__}: {error}"
-    return "it was forked"
+        require_forkable()
+    except InputError:
+        return ""
+    return "it would be forked"
 
 
 def _fork_server(device: str) -> str:

@@ -82,7 +82,6 @@ def cost(trials: int) -> None:
         "isolated, forkserver that has imported": lambda: isolated(
             f"{HERE}:shallow", start_method="forkserver", preload=PRELOAD, **STATIC
         ),
-        "isolated, fork": lambda: isolated(f"{HERE}:shallow", start_method="fork", **STATIC),
     }
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(trials):

@@ -71,7 +71,7 @@ class FailureCode(StrEnum):
     SIGNAL = "signal"
     #: The model left its process: ``os._exit``, ``sys.exit``.
     EXIT = "exit"
-    #: The model closed the descriptor that results go through, or wrote to it.
+    #: The model wrote to the descriptor that results go through.
     CHANNEL = "channel"
     #: The process that watches over the model was killed.
     LOST = "lost"

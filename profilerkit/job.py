@@ -54,7 +54,7 @@ class Job:
         strict: Whether a value that is not complete is an error.
         static: Whether the model does not run.
         arguments: The arguments of `profilerkit.profile` that are no attribute here.
-        in_turn: Whether several such processes take turns when they measure times.
+        in_turn: Whether the process waits for the caller before each function that runs the model, and each sample.
         own_plugins_alone: Whether the plugins of other packages are left out.
         trust: Whether files are loaded that can run code, such as pickles.
         gated: Whether the process waits for the caller before the first function that runs the model; then it measures

@@ -25,7 +25,7 @@ class State(Enum):
 
     #: Work without a run of the model: loading, counting.
     COUNTING = "counting"
-    #: The process is stopped until it may have the machine.
+    #: The process waits until it may have the machine.
     WAITING = "waiting"
     TIMING = "timing"
 
@@ -105,25 +105,17 @@ class _Session:
         """Return whether the process has been counted, and asks for the machine."""
         return self.state is State.COUNTING and self.run.progress.waiting and not self.run.over
 
-    def wait(self) -> None:
-        """Stop the process at its gate, until it may have the machine."""
-        self.state = State.WAITING
-        self.run.stop()
-
     def go(self) -> None:
         """Let the process measure."""
         self.state, self.beside = State.TIMING, 0
-        progress = self.run.progress
-        progress.waiting, progress.turn = False, ""
-        self.run.send(go=True)
-        self.run.go_on()
+        self.run.answer(go=True)
 
 
 class LocalEngine(Engine):
     """Runs the cases on this machine.
 
     As many models as there are cores, or ``workers``, are counted at the same time. A model that has been counted waits
-    at a gate, stopped, until nothing else runs; then its times are measured. A case whose times are noisy is run again,
+    at a gate until nothing else runs; then its times are measured. A case whose times are noisy is run again,
     up to ``repeats`` times, and the quietest run counts.
     """
 
@@ -189,14 +181,12 @@ class LocalEngine(Engine):
                 start_server(warm)
             except ProfilerKitError:  # a framework that is missing or cannot be forked: the model says so by itself
                 self._cold.add(warm)
-        if warm is None or warm in self._cold:
-            return IsolatedRun(case.job(), case.limits, "spawn", quiet=True)
-        return IsolatedRun(case.job(), case.limits, "forkserver", warm, quiet=True)
+        return IsolatedRun(case.job(), case.limits, None if warm in self._cold else warm, quiet=True)
 
     def _give_turns(self) -> None:
-        """Stop models that have arrived at their gate; let one be timed if it may, and no model can be started."""
+        """Note which models have arrived at their gate; let one be timed if it may, and no model can be started."""
         for session in filter(_Session.is_at_gate, self._sessions):
-            session.wait()
+            session.state = State.WAITING
         for session in self._sessions:
             running = self._list_running()
             starts_more = self._queue and may_start(running, self.workers)

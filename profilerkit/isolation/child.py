@@ -6,7 +6,6 @@ Results that need no run of the model come first, so that they are known if the 
 from __future__ import annotations
 
 import faulthandler
-import json
 import os
 import signal
 import socket
@@ -16,22 +15,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, classify
 from ..inputs import NoInputs
 from ..job import Job
-from ..piping.function import JointFunction, Need
+from ..piping.function import Need
 from ..piping.outcome import Completeness, Outcome
 from ..piping.requests import read_request
 from ..piping.status import Metric
 from .channel import Channel
 from .job_file import read_job
 from .messages import FACTS
-from .samples_in_turn import wait_for_turns
+from .turns import wait_for_turns
 
 if TYPE_CHECKING:
-    from ..piping.registry import Binding, Registry
+    from ..piping.registry import Registry
     from ..profiler import Profiler
     from ..results.report import Report
 
@@ -43,16 +42,16 @@ NOT_REACHED = "not reached"
 _MOST_WARNINGS = 100
 
 
-def run_job(end: socket.socket, job: Job | int) -> None:
-    """Run a job, or the job that is written behind a descriptor, and end this process."""
+def run_job(end: socket.socket, file: IO[bytes], facts: dict[str, Any]) -> None:
+    """Run the job in a file of `job_file`, whose ``facts`` were read already, and end this process."""
     code = 1
     try:
         faulthandler.enable(file=2)
         with suppress(AttributeError, ValueError, OSError):  # the supervisor asks by this signal where the model is
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
-        channel = Channel(_move_out_of_the_way(end))
+        channel = Channel(end)
         channel.send(stage="reading what to profile")
-        serve(channel, read_job(job) if isinstance(job, int) else job)
+        serve(channel, read_job(file, facts))
         code = 0
     except SystemExit as error:  # the model has called sys.exit
         code = _read_exit_code(error)
@@ -72,18 +71,6 @@ def _read_exit_code(error: SystemExit) -> int:
     if isinstance(error.code, str):
         sys.stderr.write(f"{error.code}\n")
     return 0 if error.code is None else 1
-
-
-def _move_out_of_the_way(end: socket.socket) -> socket.socket:
-    """Return the socket under a high number, because some programs close all low descriptors."""
-    import fcntl  # Windows has none
-
-    for least in (900, 200):  # below the usual limit of 1024 descriptors, and below the 256 of macOS
-        with suppress(OSError):
-            moved = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, least)
-            end.close()
-            return socket.socket(fileno=moved)
-    return end
 
 
 def serve(channel: Channel, job: Job) -> None:
@@ -146,7 +133,7 @@ def _profile(channel: Channel, job: Job) -> None:
     (names,), arguments = read_request(request, [profiler._registry])
     shown = names if request.is_selective else None
     work = Work(channel, profiler, names, shown, replace(job, arguments=arguments))
-    work.plan()
+    work.send_report(profiler._report(shown))  # it names everything that is to come
     work.count_without_running()
     work.compute()
 
@@ -155,19 +142,13 @@ def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str
     """Return the names of keys in the order in which they are computed, the keys of one function together.
 
     What follows from the trace is one group: it is computed at once when the model is traced. Functions that run the
-    model come last, because a run can end the process: then all other values are known. Among them, measurements that
-    several models make in turn come first.
+    model come last, because a run can end the process: then all other values are known.
     """
-    groups: dict[int, list[Binding]] = {}
-    for binding in (registry[name] for name in names):
-        follows_from_trace = registry.find_need(binding.key.NAME) <= Need.TRACE
-        groups.setdefault(0 if follows_from_trace else id(binding.function), []).append(binding)
-
-    def rank(group: Sequence[Binding]) -> tuple[Need, bool]:
-        first = group[0]
-        return registry.find_need(first.key.NAME), not isinstance(first.function, JointFunction)
-
-    return [[binding.key.NAME for binding in group] for group in sorted(groups.values(), key=rank)]
+    groups: dict[int, list[str]] = {}
+    for name in (registry[name].key.NAME for name in names):
+        follows_from_trace = registry.find_need(name) <= Need.TRACE
+        groups.setdefault(0 if follows_from_trace else id(registry[name].function), []).append(name)
+    return sorted(groups.values(), key=lambda group: registry.find_need(group[0]))
 
 
 class Work:
@@ -196,20 +177,6 @@ class Work:
         #: The keys whose results were sent already.
         self.reported: set[str] = set()
 
-    def plan(self) -> None:
-        """Send the names of everything to compute, and of the measurements that several models make in turn."""
-        self._send_report(self.profiler._report(self.requested))
-        joint = [self._name_joint(group) for group in self.groups]
-        self.channel.send(plan=[name for name in joint if name])
-
-    def _name_joint(self, group: Sequence[str]) -> str:
-        """Return the name of a measurement that several models make in turn, of its first key and its function.
-
-        It is empty for any other function.
-        """
-        function = self.registry[group[0]].function
-        return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else ""
-
     def count_without_running(self) -> None:
         """Send the results of the layers alone, which are known even if the model cannot be traced."""
         groups = [group for group in self.groups if self.registry.find_need(group[0]) <= Need.TRACE]
@@ -223,7 +190,7 @@ class Work:
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
             records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
             self.reported |= records.keys()
-            self._send_report(replace(report, statuses=records))
+            self.send_report(replace(report, statuses=records))
 
     def compute(self) -> None:
         """Compute all keys, and send the results of each function when they are computed."""
@@ -234,18 +201,17 @@ class Work:
             for _ in group:
                 next(computing)
             self.reported |= set(group)
-            self._send_report(self.profiler._report(self.requested))
+            self.send_report(self.profiler._report(self.requested))
         for _ in computing:  # its last steps
             pass
 
     def _begin(self, group: Sequence[str]) -> None:
-        """Send the next keys to compute; if models take turns, a function that runs the model waits for its turn."""
+        """Send the next keys to compute; a function that runs the model may have to wait for the caller."""
         missing = self._find_missing()
         self.channel.send(doing=[name for name in group if name in missing])
         if self.waits and self.registry.find_need(group[0]) is Need.RUN:
-            self.channel.send(turn=self._name_joint(group))
-            while not self.channel.receive().get("go"):
-                pass
+            self.channel.send(turn=type(self.registry[group[0]].function).__qualname__)
+            self.channel.receive()
             self.waits = self.job.in_turn  # a job that is gated, and measures by itself, waits once
 
     def _find_missing(self) -> list[str]:
@@ -253,7 +219,7 @@ class Work:
         names = [name for group in self.groups for name in group if name not in self.reported]
         return [name for name in names if self.requested is not None or isinstance(self.registry[name].key, Metric)]
 
-    def _send_report(self, report: Report) -> None:
+    def send_report(self, report: Report) -> None:
         """Send the values computed so far, with a record for each metric that is missing yet."""
         from ..results.report import StatusRecord
         from ..results.saving import to_dict
@@ -265,6 +231,4 @@ class Work:
         records |= {key.NAME: StatusRecord.of(key.with_outcome(unreached)) for key in keys if isinstance(key, Metric)}
         registered = [binding.key.NAME for binding in self.registry]
         ordered = {name: records[name] for name in registered if name in records}
-        content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
-        self.channel.send_report(content.encode())
-        self.channel.send(pending=missing, doing=[])
+        self.channel.send(report=to_dict(replace(report, statuses=ordered)), pending=missing, doing=[])

@@ -12,15 +12,14 @@ import socket
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 from ..errors import InputError
-from .channel import Channel, ChannelError
-from .forkable import require_forkable
-from .limits import Limits
-from .supervisor import redirect, supervise
+from .channel import Channel
+from .supervisor import supervise
 
-__all__ = ["main"]
+__all__ = ["load_plugins", "main", "require_forkable"]
 
 #: The modules that every profile needs, and that are always imported.
 _USUAL_MODULES = (
@@ -35,6 +34,8 @@ _USUAL_MODULES = (
 )
 #: The descriptors that come with a request: control, channel, job, output and errors, see `starting`.
 _DESCRIPTORS = 5
+#: Frameworks that forbid a fork once imported: their threads and locks do not come along, and the copy waits for them.
+_NEVER_FORKED = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
 def main() -> NoReturn:
@@ -45,7 +46,7 @@ def main() -> NoReturn:
         for name in (*_USUAL_MODULES, *json.loads(sys.argv[2])):
             import_module(name)
         load_plugins()
-        require_forkable("the fork server")
+        require_forkable()
     except BaseException as error:
         with suppress(OSError):  # the caller may have ended meanwhile
             channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
@@ -55,8 +56,8 @@ def main() -> NoReturn:
     try:
         channel.send(ready=True)
         while True:
-            _serve_one(caller, channel)
-    except (ChannelError, OSError, ValueError):  # the caller has ended
+            _serve_one(caller)
+    except OSError:  # the caller has ended
         os._exit(0)
 
 
@@ -82,29 +83,62 @@ def load_plugins() -> None:
                 default_functions(load(offer))
 
 
-def _serve_one(caller: socket.socket, channel: Channel) -> None:
+def require_forkable() -> None:
+    """Raise `InputError` if this process has imported or uses a library that does not survive a fork."""
+    for module, name in _NEVER_FORKED.items():
+        if module in sys.modules:
+            raise InputError(
+                f"it has imported {name}, which must not be forked: the copy may wait for its threads for ever; use "
+                "start_method='spawn'"
+            )
+    if _uses_gpu():
+        raise InputError("it uses a GPU, which must not be forked; use start_method='spawn'")
+
+
+def _uses_gpu() -> bool:
+    """Return whether this process has a GPU open, whatever library has opened it."""
+    try:
+        return any(map(_is_gpu, Path("/proc/self/fd").iterdir()))
+    except OSError:  # no Linux
+        return False
+
+
+def _is_gpu(link: Path) -> bool:
+    try:
+        return str(link.readlink()).startswith(("/dev/nvidia", "/dev/kfd", "/dev/dxg"))
+    except OSError:  # it was closed meanwhile
+        return False
+
+
+def _serve_one(caller: socket.socket) -> None:
     """Wait for a request, as `request_copy` sends it, and fork a supervisor for it."""
     _, descriptors, _, _ = socket.recv_fds(caller, 1, _DESCRIPTORS)
     if len(descriptors) != _DESCRIPTORS:
         raise OSError("nobody is there any more")
-    request = channel.receive()
     if os.fork() == 0:
-        _become_supervisor(caller, request, descriptors)
+        _become_supervisor(caller, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-def _become_supervisor(caller: socket.socket, request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+def _become_supervisor(caller: socket.socket, descriptors: list[int]) -> NoReturn:
     """Continue, in the copy that was forked, as the supervisor of a model."""
     try:
         caller.close()
         os.setsid()
-        os.environ.clear()
-        os.environ.update(request["environ"])
-        os.chdir(request["dir"])
         control, channel, job, output, errors = descriptors
-        redirect(output, errors)
-        limits = Limits(**request["limits"])
-        supervise(socket.socket(fileno=control), socket.socket(fileno=channel), job, limits, request["parent"])
+        _redirect(output, errors)
+        supervise(control, channel, job)
     finally:
         os._exit(70)  # only after an error: `supervise` ends the process itself
+
+
+def _redirect(output: int, errors: int) -> None:
+    """Have this process, and processes that it starts, read nothing and write to other descriptors."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((nothing, output, errors)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
+        setattr(sys, name, stream)

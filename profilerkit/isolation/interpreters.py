@@ -10,12 +10,10 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError
 from ..process.locks import Lock
-from .channel import MESSAGE, Channel, ChannelError, frame
-from .ends import open_ends
+from .channel import Channel, ChannelError
 
 __all__ = ["make_command", "request_copy", "start_server"]
 
@@ -39,49 +37,32 @@ def make_command(main: str, *arguments: object) -> list[str]:
     return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
 
 
-def request_copy(preload: tuple[str, ...], request: dict[str, Any], descriptors: list[int]) -> None:
-    """Have a fork server that has imported some modules fork a supervisor; raises `InputError` as `start_server` does.
+def request_copy(preload: tuple[str, ...], descriptors: list[int]) -> None:
+    """Have a fork server that has imported some modules fork a supervisor, which gets the descriptors.
 
-    The requests of several threads go through one socket, one after the other.
+    Raises `InputError` as `start_server` does.
     """
     with _servers_lock.block():
         try:
-            _send_request(start_server(preload), request, descriptors)
+            socket.send_fds(start_server(preload), [b"+"], descriptors)
         except OSError:  # it was ended meanwhile, so that another one is started
-            _send_request(start_server(preload), request, descriptors)
-
-
-def _send_request(server: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
-    """Send a fork server a request and the descriptors that belong to it; close its socket if that fails.
-
-    It is one byte, with the descriptors, and then a message with the rest.
-    """
-    content = frame(MESSAGE, json.dumps(request).encode())
-    try:
-        socket.send_fds(server, [b"+"], descriptors)
-        server.sendall(content)
-    except BaseException:  # an interrupt too: the server would take the next request for the rest of this one
-        server.close()
-        raise
+            _servers.pop(preload).close()
+            socket.send_fds(start_server(preload), [b"+"], descriptors)
 
 
 def start_server(preload: tuple[str, ...]) -> socket.socket:
     """Return the socket of a fork server that has imported some modules; start it if it does not run yet.
 
-    The socket is kept for later calls. Who fails to send by it closes it, and the next call starts another server.
-
     Raises `InputError` if one of the modules cannot be imported, or must not be forked.
     """
     with _servers_lock.block():
-        server = _servers.get(preload)
-        if server is None or server.fileno() < 0:
-            server = _servers[preload] = _start_new_server(preload)
-        return server
+        if preload not in _servers:
+            _servers[preload] = _start_new_server(preload)
+        return _servers[preload]
 
 
 def _start_new_server(preload: tuple[str, ...]) -> socket.socket:
     client, served = socket.socketpair()
-    open_ends.add(client)  # so that no forked child keeps it
     try:
         with served:
             process = subprocess.Popen(
@@ -117,6 +98,8 @@ def _end_servers() -> None:
 
 def _forget_servers() -> None:
     """Leave the fork servers to the process that this one was forked from."""
+    for server in _servers.values():
+        server.close()
     _servers.clear()
     for process in _server_processes:
         process.returncode = 0  # not ours to wait for

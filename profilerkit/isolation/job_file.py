@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import IO, Any
 
 from ..errors import InputError
 from ..job import Job
-from .forkable import suggest_fork
 
 __all__ = ["read_job", "require_started", "write_job"]
 
@@ -19,10 +17,11 @@ __all__ = ["read_job", "require_started", "write_job"]
 _reading: list[bool] = []
 
 
-def write_job(job: Job) -> IO[bytes]:
-    """Return an unnamed file with the job, and with the facts that another process needs to read it.
+def write_job(job: Job, **facts: Any) -> IO[bytes]:
+    """Return an unnamed file with two parts: the facts that another process needs, and the job.
 
-    Raises `InputError` if a part of the job cannot be pickled.
+    The facts are those given here and those of `multiprocessing.spawn`. Raises `InputError` if a part of the job cannot
+    be pickled.
     """
     import tempfile
 
@@ -35,11 +34,10 @@ def write_job(job: Job) -> IO[bytes]:
         raise InputError(
             f"{job.label} cannot be sent to a process of its own ({type(error).__name__}: {error}); give it as text "
             "(package.module:name, path/to/file.py:name), or as a function of a module that builds it"
-            f"{suggest_fork()}"
         ) from error
     needs_main = b"__main__" in content.getvalue()
     file = tempfile.TemporaryFile()  # noqa: SIM115 - whoever starts the process closes it
-    pickle.dump(_describe_surroundings(job, needs_main), file)
+    pickle.dump({**facts, **_describe_surroundings(job, needs_main)}, file)
     file.write(content.getvalue())
     file.flush()
     file.seek(0)
@@ -51,33 +49,35 @@ def _describe_surroundings(job: Job, needs_main: bool) -> dict[str, Any]:
 
     Where the job ``needs_main``, the main program is among them; `InputError` if it cannot be imported.
     """
+    facts = {"sys_path": list(sys.path), "dir": job.folder or str(Path.cwd())}
     if not needs_main:
-        return {"sys_path": list(sys.path), "dir": job.folder or str(Path.cwd())}
+        return facts
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and (file is None or not Path(file).exists()):
         raise InputError(
             f"{job.label} is of a session or a notebook, which another process cannot import; put it into a module"
-            f"{suggest_fork()}"
         )
     from multiprocessing.spawn import get_preparation_data
 
     data = get_preparation_data("profilerkit-isolated")
-    names = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
-    return {key: data[key] for key in names if key in data}
+    names = ("sys_argv", "init_main_from_name", "init_main_from_path")
+    return facts | {name: data[name] for name in names if name in data}
 
 
-def read_job(descriptor: int) -> Job:
-    """Read a file of `write_job`. The main program is imported under another name if the job refers to it."""
+def read_job(file: IO[bytes], facts: dict[str, Any] | None = None) -> Job:
+    """Read a file of `write_job`, or only its second part if the ``facts`` of the first are given.
+
+    The main program is imported under another name if the job refers to it.
+    """
     from multiprocessing.spawn import prepare
 
-    with os.fdopen(descriptor, "rb") as file:
-        _reading.append(True)
-        try:
-            prepare(pickle.load(file))
-            job = pickle.load(file)
-        finally:
-            _reading.pop()
+    _reading.append(True)
+    try:
+        prepare(pickle.load(file) if facts is None else facts)
+        job = pickle.load(file)
+    finally:
+        _reading.pop()
     if not isinstance(job, Job):
         raise InputError(f"the job is a {type(job).__name__}")
     return job

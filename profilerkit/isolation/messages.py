@@ -15,7 +15,7 @@ from ..process.user_lines import find_stack_level
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
-from .channel import REPORT, ChannelError
+from .channel import ChannelError
 
 __all__ = ["FACTS", "Plan", "Progress"]
 
@@ -68,18 +68,18 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    """All that a child may say; each message says some of it. The turn of a measurement of its own is empty."""
+    """All that a child may say; each message says some of it. After turn, ready and sample it waits for an answer."""
 
     stage: _Text | None = None
     pending: _Names | None = None
     doing: _Names | None = None
-    joint: _Names | None = msgspec.field(default=None, name="plan")
-    sample: _Seconds | None = None
-    done: bool | None = None
     turn: _Text | None = None
     ready: Plan | None = None
+    sample: _Seconds | None = None
+    done: bool | None = None
     error: _Error | None = None
     warning: _Warning | None = None
+    report: msgspec.Raw = msgspec.Raw()
 
 
 @dataclass
@@ -87,16 +87,14 @@ class Progress:
     """The progress of a job, as its process reported it. Data that is no message of a process raises `ChannelError`.
 
     Attributes:
-        report: The report so far, with a record for each metric.
+        report: The report so far, with a record for each metric; see `read_report`.
         pending: The metrics that have no result yet.
         doing: The pending metrics that are being computed.
         stage: The work of the process before it computes anything.
-        joint: The measurements that it makes in turn with other processes.
-        turn: The measurement of ``joint`` that it makes when it may go on; empty for a measurement of its own.
-        waiting: Whether it waits until it may go on.
-        ready: The plan of a measurement if it waits for the request of a sample.
-        times_ready: How often it has begun to wait for the request of a sample.
-        sample: The seconds of the last sample.
+        waiting: Whether it waits for the caller's answer; `answer` forgets what it waits for.
+        turn: The function that runs the model next, if it waits for that.
+        ready: The plan of a measurement, if it waits to be asked for the first sample.
+        sample: The seconds of the last sample, if it waits to be asked for the next one.
         error: The error that it ended with, if it did; ``failure`` is the code of this error.
         done: Whether it has sent everything.
         quiet: Whether its warnings are not issued here; they are kept in ``warned`` in any case.
@@ -106,53 +104,52 @@ class Progress:
     pending: list[str] = field(default_factory=list)
     doing: list[str] = field(default_factory=list)
     stage: str = "starting its process"
-    joint: list[str] = field(default_factory=list)
-    turn: str = ""
     waiting: bool = False
+    turn: str | None = None
     ready: Sampling | None = None
-    times_ready: int = 0
     sample: float | None = None
     error: Exception | None = None
     failure: FailureCode = FailureCode.MODEL
     done: bool = False
     quiet: bool = False
     warned: list[str] = field(default_factory=list)
-    _content: bytes | None = None
+    _unread: bytes | None = None
 
-    def take(self, kind: bytes, content: bytes) -> None:
+    def take(self, line: bytes) -> None:
         """Process a message."""
-        if kind == REPORT:
-            self._take_report(content)
-            return
         try:
-            message = msgspec.json.decode(content, type=_Message)
+            message = msgspec.json.decode(line, type=_Message)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ChannelError(f"a message is none of profilerkit: {error}") from error
-        for name in ("stage", "pending", "doing", "joint", "sample", "done"):
+        for name in ("stage", "pending", "doing", "turn", "sample", "done"):
             if (value := getattr(message, name)) is not None:
                 setattr(self, name, value)
-        if message.turn is not None:
-            self.turn, self.waiting, self.ready = message.turn, True, None
+                self.waiting |= name in ("turn", "sample")
         if message.ready is not None:
-            self.ready = message.ready.read()
-            self.times_ready += 1
+            self.ready, self.waiting = message.ready.read(), True
         if message.error is not None:
             self.error, self.failure = _rebuild_error(message.error), message.error.failure
         if message.warning is not None:
             self._warn(message.warning)
+        if bytes(message.report):
+            self._take_report(bytes(message.report))
+
+    def answer(self) -> None:
+        """Note that the process gets the answer that it waits for."""
+        self.waiting, self.turn, self.ready, self.sample = False, None, None, None
 
     def _take_report(self, content: bytes) -> None:
         try:
             require_sealed(content, _SOURCE)
         except errors.ReportFileError as error:
             raise ChannelError(str(error)) from error
-        self._content = content
+        self._unread = content
 
     def read_report(self) -> None:
         """Read the latest report that was sent; it has all values of earlier reports."""
-        if self._content is None:
+        if self._unread is None:
             return
-        content, self._content = self._content, None
+        content, self._unread = self._unread, None
         try:
             report = parse(content, _SOURCE)
         except errors.ReportFileError as error:

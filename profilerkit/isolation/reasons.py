@@ -30,9 +30,9 @@ class Cause(NamedTuple):
     """Why the caller has ended a process, or could not wait for its end.
 
     Attributes:
-        code: TIMEOUT if the time limit was reached, CHANNEL if the descriptor of the results was closed or written to,
-            LOST if the supervisor itself was killed.
-        detail: What was written, if the descriptor was written to.
+        code: TIMEOUT if the time limit was reached, CHANNEL if the model wrote to the descriptor of the results, LOST
+            if the supervisor itself was killed.
+        detail: What was written.
     """
 
     code: FailureCode
@@ -93,10 +93,8 @@ def _describe_end(
     if ending.why == "threads":
         seen = f", having {ending.threads:,}," if ending.threads else ""
         return FailureCode.THREADS, f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
-    if code is FailureCode.CHANNEL and detail:
+    if code is FailureCode.CHANNEL:
         return code, f"the model wrote to the descriptor that results go through ({detail}),"
-    if code is FailureCode.CHANNEL and not _has_left(ending):
-        return code, "the model closed the descriptor that results go through,"
     if code is FailureCode.LOST:
         return code, "the process that watches over the model was killed"
     sentence = _describe_own_end(ending)
@@ -104,13 +102,6 @@ def _describe_end(
         limit = format_bytes(limits.memory or 0)
         return FailureCode.MEMORY, f"{sentence}, out of memory under its limit of {limit},"
     return FailureCode.EXIT if ending.signal is None else FailureCode.SIGNAL, sentence
-
-
-def _has_left(ending: Ending) -> bool:
-    """Return whether a process ended without us, which closes its descriptors; from here it is ended by SIGKILL."""
-    if ending.signal == signal.SIGKILL:
-        return ending.why is None
-    return ending.signal is not None or ending.code is not None
 
 
 def _describe_memory(ending: Ending, limits: Limits) -> str:

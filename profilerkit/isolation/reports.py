@@ -59,15 +59,12 @@ def add_limits(report: Report, limits: Limits) -> Report:
     return replace(report, statuses=records)
 
 
-def add_process(report: Report, start_method: str, limits: Limits, ending: Ending) -> Report:
-    """Return a report that says which process it is of, and which processes of the model were left when it ended."""
+def add_process(report: Report, limits: Limits, ending: Ending) -> Report:
+    """Return a report that says that it is of a separate process, with which limits, and which processes were left."""
     notes = list(report.notes)
-    if ending.left_behind:
-        left = format_count(ending.left_behind, "process")
-        notes.append(f"when the model was done, {left} that it had started had to be ended")
     if ending.survivors:
         notes.append(f"{format_count(ending.survivors, 'process')} of the model could not be ended")
-    process = [f"a process of its own ({start_method})"]
+    process = ["a process of its own"]
     if limits.timeout is not None:
         process.append(f"at most {limits.timeout:g} s")
     if limits.memory is not None:

@@ -2,95 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
+import socket
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
+
+import msgspec
 
 from ..errors import FailureCode, ModelFailedError
 from ..job import Job
 from ..results.report import Report
-from . import processes
-from .channel import MESSAGE, ChannelError, FrameReader, decode, frame
+from .channel import ChannelError, LineReader, write_line
 from .limits import Limits
 from .messages import Progress
 from .reasons import Cause, Reason, describe_limits, find_reason
 from .reports import add_limits, add_process, explain_missing, make_unreached_report
 from .starting import start
 from .supervisor import Ending
-from .waiting import BoundedOutput, Source, is_closed, pump, receive
+from .waiting import End, pump, receive
 
 __all__ = ["IsolatedRun"]
 
-#: Seconds that a supervisor may take to end everything; then this process does it.
+#: Seconds that a supervisor may take to end everything; then it is ended itself.
 PATIENCE = 8.0
-#: Seconds after its channel has closed at which a process that goes on is ended: a moment earlier it may be about to
-#: end by itself, and that says more.
-SECOND_SIGN = 0.5
-#: How many of the last bytes that a model printed on standard error may say why it ended.
-_STDERR_READ = 20_000
-
-
-class _Clock:
-    """A clock that is stopped while the process waits for its turn."""
-
-    def __init__(self) -> None:
-        self._spent = 0.0
-        self._since: float | None = None
-
-    def run(self) -> None:
-        """Start the clock."""
-        if self._since is None:
-            self._since = time.monotonic()
-
-    def pause(self) -> None:
-        """Stop the clock until the next `run`."""
-        self._spent, self._since = self.seconds, None
-
-    @property
-    def runs(self) -> bool:
-        """Whether the clock runs."""
-        return self._since is not None
-
-    @property
-    def seconds(self) -> float:
-        """The seconds until now."""
-        return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
-
-
-class _ModelProcess:
-    """The process that runs the model, once the supervisor has said which it is: it can be stopped for a while."""
-
-    def __init__(self) -> None:
-        self.pid: int | None = None
-        self._descriptor: int | None = None
-        self._is_stopped = False
-
-    def begin(self, pid: int) -> None:
-        """Note which process it is."""
-        self.pid, self._descriptor = pid, processes.pidfd(pid)
-
-    def stop(self) -> None:
-        """Stop the process until `go_on`."""
-        if not self._is_stopped and self._descriptor is not None:
-            processes.send_signal(self._descriptor, signal.SIGSTOP)
-            self._is_stopped = True
-
-    def go_on(self) -> None:
-        """Let the process run, if it was stopped."""
-        if self._is_stopped and self._descriptor is not None:
-            processes.send_signal(self._descriptor, signal.SIGCONT)
-            self._is_stopped = False
-
-    def close(self) -> None:
-        """Close the descriptor: the process is over."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+#: How many of the last bytes that a model printed on standard error are kept: they may say why it ended.
+_KEPT = 20_000
 
 
 class IsolatedRun:
@@ -99,111 +37,91 @@ class IsolatedRun:
     The process starts when this object is created. With ``quiet`` the model's output is not shown, and warnings are
     only kept in ``progress.warned``.
 
-    Two sockets lead to it: ``control`` to the supervisor, which says how the process ended, and ``channel`` to the
-    process itself, which sends its results.
-
     Attributes:
         progress: Everything that the process has reported.
         over: Whether the process, and all that it has started, have ended.
         ending: How it ended, as its supervisor says.
+        sources: The open ends of its sockets and pipes, each with the method that reads from it.
     """
 
-    def __init__(
-        self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = (), quiet: bool = False
-    ) -> None:
+    def __init__(self, job: Job, limits: Limits, preload: tuple[str, ...] | None = None, quiet: bool = False) -> None:
         self.job = job
         self.limits = limits
-        self.start_method = start_method
+        self.quiet = quiet
         self.progress: Progress = Progress(quiet=quiet)
         self.over: bool = False
         self.ending: Ending | None = None
-        #: Why the caller has ended the process.
+        #: Why the caller has ended the process, or why it could not wait for its end.
         self._cause: Cause | None = None
-        #: What is done at which time, by `time.monotonic`, unless it has become needless by then.
-        self._deadlines: dict[Callable[[], None], float] = {}
-        self._process = _ModelProcess()
-        self._control_reader, self._channel_reader = FrameReader(), FrameReader()
-        self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
-        self._clock = _Clock()
-        self._started = start(start_method, job, limits, tuple(preload))
-        self._ends = self._started.ends
-        self._clock.run()  # the start of a fork server, which is kept, is not the model's
-
-    @property
-    def pid(self) -> int | None:
-        """The model's process, once it is known, which is also the number of its session."""
-        return self._process.pid
+        #: When the supervisor is given up, by `time.monotonic`; None if it was not told to end everything.
+        self._deadline: float | None = None
+        self._lines = {"control": LineReader(), "channel": LineReader()}
+        self._stderr = b""
+        started = self._started = start(job, limits, preload)
+        self.sources: dict[End, Callable[[], object]] = {
+            started.control: self._read_control,
+            started.channel: self._read_channel,
+            started.output: lambda: self._read_output(started.output),
+            started.errors: lambda: self._read_output(started.errors),
+        }
+        #: The seconds before the process last waited, and since when it runs again; None while it waits.
+        self._spent = 0.0
+        self._since: float | None = time.monotonic()  # the start of a fork server, which is kept, is not the model's
 
     @property
     def seconds(self) -> float:
         """The seconds that the process has run, waiting not included."""
-        return self._clock.seconds
+        return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
 
-    # Reading ----------------------------------------------------------------------------------------------------
+    def answer(self, **message: Any) -> None:
+        """Let a process go on that waits for an answer: ``go=True``, ``sample=True``, or what to ``finish`` with."""
+        self.progress.answer()
+        self._since = time.monotonic()
+        self._send(self._started.channel, **message)
 
-    def list_sources(self) -> list[Source]:
-        """Return the open ends, to wait for."""
-        if self.over:
-            return []
-        sources = [Source(self._ends.control, self._read_control), Source(self._ends.channel, self._read_channel)]
-        for file, output in zip(self._ends.outputs, self._outputs, strict=True):
-            sources.append(Source(file, partial(output.read_from, file)))
-        return [source for source in sources if not is_closed(source.end)]
+    # Reading: each method returns whether more may have come already --------------------------------------------------
 
     def _read_control(self) -> bool:
-        piece = receive(self._ends.control)
-        if piece is None:
-            return False
-        is_open = bool(piece)
-        try:
-            for _, content in self._control_reader.read(piece):
-                message = decode(content)
-                if "child" in message:
-                    self._process.begin(int(message["child"]))
-                if "ended" in message:
-                    self.ending = Ending(**message["ended"])
-        except (ChannelError, TypeError, ValueError):  # the supervisor, which alone has the other end, is broken
-            is_open = False
-        if not is_open:
+        """Read how the process ended, which is all that the supervisor says; the end of its socket is the end."""
+        piece = receive(self._started.control)
+        with suppress(ChannelError, msgspec.MsgspecError):  # the supervisor, which alone has the other end, is broken
+            for line in self._lines["control"].read(piece or b""):
+                self.ending = msgspec.json.decode(line, type=Ending)
+        if piece == b"":
             self._finish()
-        return is_open
-
-    def _read_channel(self) -> bool:
-        piece = receive(self._ends.channel)
-        if piece is None:
-            return False
-        try:
-            for kind, content in self._channel_reader.read(piece):
-                self.progress.take(kind, content)
-        except ChannelError as error:
-            self._ends.channel.close()
-            self._end_for(FailureCode.CHANNEL, str(error))
-            return False
-        if not piece:
-            self._ends.channel.close()
-            self._deadlines[self._end_without_channel] = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
-    # Sending ----------------------------------------------------------------------------------------------------
+    def _read_channel(self) -> bool:
+        piece = receive(self._started.channel)
+        try:
+            for line in self._lines["channel"].read(piece or b""):
+                self.progress.take(line)
+        except ChannelError as error:
+            self.sources.pop(self._started.channel)
+            self._end_for(FailureCode.CHANNEL, str(error))
+            return False
+        if piece == b"":
+            self.sources.pop(self._started.channel)
+        if self.progress.waiting and self._since is not None:
+            self._spent, self._since = self.seconds, None
+        return bool(piece)
 
-    def send(self, **message: Any) -> None:
-        """Send the child a message; if the child has ended, that is noticed elsewhere."""
-        channel = self._ends.channel
-        if channel.fileno() >= 0:
-            with suppress(OSError):  # such a message is short: it fits, or nobody reads any more
-                channel.send(frame(MESSAGE, json.dumps(message).encode()))
+    def _read_output(self, end: End) -> bool:
+        """Show output of the model on standard error; of its standard error the last bytes are kept."""
+        piece = receive(end)
+        if piece == b"":
+            self.sources.pop(end)
+        if not piece:
+            return False
+        if end is self._started.errors:
+            self._stderr = (self._stderr + piece)[-_KEPT:]
+        if not self.quiet and sys.stderr is not None:
+            with suppress(OSError, ValueError):  # closed, or full: the results matter more
+                sys.stderr.write(piece.decode("utf-8", "replace"))
+                sys.stderr.flush()
+        return True
 
-    def go_on(self) -> None:
-        """Let the process run, if it was stopped."""
-        self._clock.run()
-        self._process.go_on()
-
-    def stop(self) -> None:
-        """Stop the process until `go_on`: while another one is measured, its threads must not run."""
-        self._clock.pause()
-        self._process.stop()
-
-    # How it ends ------------------------------------------------------------------------------------------------
+    # How it ends ------------------------------------------------------------------------------------------------------
     #
     # A process ends by itself, or is ended for a cause: then its supervisor is told to end everything (`_end`). In both
     # cases the supervisor says how it ended and closes its socket, or is given up: then the run is over (`_finish`).
@@ -216,32 +134,20 @@ class IsolatedRun:
 
     def seconds_left(self) -> float | None:
         """Return the seconds until `on_time` has work to do; None if that may be never."""
-        left = min(self._list_seconds_left().values(), default=None)
-        return None if left is None else max(0.0, left)
+        if self._deadline is not None:
+            return max(0.0, self._deadline - time.monotonic())
+        if self.limits.timeout is None or self._since is None:
+            return None
+        return max(0.0, self.limits.timeout - self.seconds)
 
     def on_time(self) -> None:
-        """Do what is due by now: end a process at its time limit, or finish without its supervisor."""
-        left = {} if self.over else self._list_seconds_left()
-        act = min(left, key=left.__getitem__, default=None)
-        if act is not None and left[act] <= 0:
-            self._deadlines.pop(act, None)
-            act()
-
-    def _list_seconds_left(self) -> dict[Callable[[], None], float]:
-        """Return what is done by the clock, each with the seconds until then."""
-        now = time.monotonic()
-        left = {act: deadline - now for act, deadline in self._deadlines.items()}
-        if self.limits.timeout is not None and self._clock.runs and not self._is_told_to_end():
-            left[self._end_late] = self.limits.timeout - self._clock.seconds
-        return left
-
-    def _end_late(self) -> None:
-        self.go_on()  # so that it can say where it is
-        self._end_for(FailureCode.TIMEOUT)
-
-    def _end_without_channel(self) -> None:
-        """End a process that goes on although its channel is closed; of one that has ended, the supervisor says how."""
-        self._end_for(FailureCode.CHANNEL)
+        """End a process at its time limit; finish without its supervisor if that is late."""
+        if self.over or self.seconds_left() != 0:
+            return
+        if self._deadline is None:
+            self._end_for(FailureCode.TIMEOUT)
+        else:
+            self._finish()
 
     def _end_for(self, code: FailureCode, detail: str = "") -> None:
         """End the process, and record the cause."""
@@ -251,40 +157,32 @@ class IsolatedRun:
 
     def _end(self, dump: bool = False) -> None:
         """Tell the supervisor to end everything, once; it is waited for no longer than `PATIENCE`."""
-        if not self._is_told_to_end():
-            self._deadlines = {self._finish: time.monotonic() + PATIENCE}
-            self._started.send(end=True, dump=dump)
+        if self._deadline is None:
+            self._deadline = time.monotonic() + PATIENCE
+            self._send(self._started.control, end=True, dump=dump)
 
-    def _is_told_to_end(self) -> bool:
-        return self._finish in self._deadlines
+    @staticmethod
+    def _send(end: socket.socket, /, **message: Any) -> None:
+        with suppress(OSError):  # such a message is short: it fits, or nobody reads any more
+            end.send(write_line(message))
 
     def _finish(self) -> None:
         """Record that the process is over, after the rest of its output was read."""
-        if self.over:
-            return
-        self._read_the_rest()
-        self.over = True
-        if self.ending is None:
-            self._cause = self._cause or Cause(FailureCode.LOST)
-            started = self._started
-            processes.end_tree(lambda: processes.find_marked(started.marker, self.pid, started.their_channel))
-        self._started.close()
-        self._process.close()
-
-    def _read_the_rest(self) -> None:
-        """Read the arrived bytes, to the end of the output and the latest report."""
-        for source in self.list_sources():
-            if source.end is not self._ends.control:
-                while source.read():
-                    pass
-        for output in self._outputs:
-            output.finish()
+        self.sources.pop(self._started.control)
+        for read in list(self.sources.values()):
+            while read():
+                pass
         try:
             self.progress.read_report()
         except ChannelError as error:
             self._cause = self._cause or Cause(FailureCode.CHANNEL, str(error))
+        self.over = True
+        self.sources.clear()
+        if self.ending is None:
+            self._cause = self._cause or Cause(FailureCode.LOST)
+        self._started.close()
 
-    # The result -------------------------------------------------------------------------------------------------
+    # The result -------------------------------------------------------------------------------------------------------
 
     @property
     def failure(self) -> FailureCode | None:
@@ -314,19 +212,18 @@ class IsolatedRun:
             if self.job.strict:
                 raise ModelFailedError(f"{self.job.label}: {reason}")
             report = explain_missing(report, missing, progress.doing, reason)
-        return add_process(report, self.start_method, self.limits, self.ending or Ending())
+        return add_process(report, self.limits, self.ending or Ending())
 
     def _is_complete(self) -> bool:
         progress = self.progress
         return progress.done and not progress.pending and progress.report is not None
 
     def _find_reason(self) -> Reason:
-        stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
         return find_reason(
             self.ending,
             self.limits,
             cause=self._cause,
             stage=self.progress.stage,
             doing=self.progress.doing,
-            stderr=stderr,
+            stderr=self._stderr.decode("utf-8", "replace"),
         )

@@ -10,8 +10,8 @@ Control groups could enforce the limits too, where this user may create any; loo
 from __future__ import annotations
 
 import gc
-import json
 import os
+import pickle
 import select
 import signal
 import socket
@@ -20,16 +20,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from . import processes
 from .channel import Channel, ChannelError
 from .limits import Limits
 
-if TYPE_CHECKING:
-    from ..job import Job
-
-__all__ = ["Ending", "Supervisor", "main", "redirect", "supervise"]
+__all__ = ["Ending", "Supervisor", "main", "supervise"]
 
 #: Seconds between two looks at the memory, if it is limited.
 WATCHING_MEMORY = 0.02
@@ -39,7 +36,6 @@ WATCHING = 0.1
 LAST_WORDS = 0.1
 #: The exit code of a model's process that could not begin, or whose code returned; it is EX_SOFTWARE of sysexits.h.
 _NOT_BEGUN = 70
-
 
 #: Why the supervisor has ended a process: at one of two limits, or because the caller has asked for it or has ended.
 Cause: TypeAlias = Literal["memory", "threads", "asked"]
@@ -55,8 +51,7 @@ class Ending:
         why: Why the supervisor ended it, if it did.
         peak_bytes: The most memory that was seen; 0 if memory was not limited.
         threads: The number of threads at their limit; 0 if it was not reached.
-        left_behind: How many processes still ran when the model's own process had ended.
-        survivors: How many of these could not be ended.
+        survivors: How many of its processes could not be ended.
     """
 
     signal: int | None = None
@@ -64,49 +59,42 @@ class Ending:
     why: Cause | None = None
     peak_bytes: int = 0
     threads: int = 0
-    left_behind: int = 0
     survivors: int = 0
 
 
 def main() -> NoReturn:
-    """Run as a program; its arguments are inherited descriptors, the caller's process number, and the limits."""
-    control, channel, job, parent = map(int, sys.argv[1:5])
-    limits = Limits(**json.loads(sys.argv[5]))
-    supervise(socket.socket(fileno=control), socket.socket(fileno=channel), job, limits, parent)
+    """Run as a program; its arguments are inherited descriptors."""
+    supervise(*map(int, sys.argv[1:4]))
 
 
-def supervise(control: socket.socket, channel: socket.socket, job: Job | int, limits: Limits, parent: int) -> NoReturn:
+def supervise(control: int, channel: int, job: int) -> NoReturn:
     """Start the process of a model with limits, wait until it ends, report how, and end this process.
 
-    The model's process gets the channel, and the job or the descriptor that it is read from.
+    Args:
+        control: The descriptor of the socket to the caller.
+        channel: The descriptor of the socket that the model's process sends its results through.
+        job: The descriptor of the file with the job (`profilerkit.isolation.job_file`).
     """
-
-    def child() -> None:
-        from .child import run_job
-
-        run_job(channel, job)
-
-    for_child = [channel.fileno(), *([job] if isinstance(job, int) else [])]
     try:
         gc.disable()  # the objects of a forked process belong to its parent
-        Supervisor(control, limits, parent).run(child, for_child)
+        file = os.fdopen(job, "rb")
+        facts = pickle.load(file)
+        os.environ.clear()
+        os.environ.update(facts["environ"])
+
+        def child() -> None:
+            from .child import run_job
+
+            run_job(socket.socket(fileno=channel), file, facts)
+
+        supervisor = Supervisor(socket.socket(fileno=control), Limits(**facts["limits"]), facts["caller"])
+        supervisor.run(child, [channel, job])
     except BaseException as error:
         with suppress(Exception):
             sys.stderr.write(f"profilerkit: the supervisor of an isolated model raised {error!r}\n")
             sys.stderr.flush()
     finally:
         os._exit(0)
-
-
-def redirect(output: int, errors: int) -> None:
-    """Have this process, and processes that it starts, read nothing and write to other descriptors."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, descriptor in enumerate((nothing, output, errors)):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    for name, number in (("stdout", 1), ("stderr", 2)):
-        stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
-        setattr(sys, name, stream)
 
 
 @dataclass
@@ -116,20 +104,20 @@ class Supervisor:
     Attributes:
         control: The socket that leads to the caller.
         limits: The limits of the child and of all processes below it.
-        parent: The process of the caller.
+        caller: The process of the caller.
         child: The process of the child, once it is started.
     """
 
     control: socket.socket
     limits: Limits
-    parent: int
+    caller: int
     child: int = 0
     #: The wait status of the child, once it has ended; why it is to be ended, once that is known.
     _status: int | None = None
     _why: Cause | None = None
     _peak_bytes: int = 0
     _threads: int = 0
-    #: The bytes of the child when it was forked: they are copied from this process, and not the model's.
+    #: The bytes of this process, which the child has from its start: they are not the model's.
     _base: int = 0
     #: The processes below this one at the last walk over them, and when the next walk is due.
     _tree: list[int] = field(default_factory=list)
@@ -140,45 +128,36 @@ class Supervisor:
         processes.adopt_orphans()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, which says whether to end the child
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, no child can be waited for
+        self._base = processes.resident_bytes(os.getpid())
         self._start(child)
         for descriptor in (*for_child, 0, 1):  # the reader of a pipe waits until every process has closed the other end
             with suppress(OSError):
                 os.close(descriptor)
-        channel = Channel(self.control)
-        with suppress(OSError):
-            channel.send(child=self.child)
         self._watch()
         ending = self.end()
         with suppress(OSError):
-            channel.send(ended=asdict(ending))
+            Channel(self.control).send(**asdict(ending))
 
     def _start(self, child: Callable[[], None]) -> None:
         """Fork the child, which limits itself, and runs a function that does not return."""
         supervisor = os.getpid()
-        ready, go = os.pipe()  # the child begins when its base is known
         self.child = os.fork()
         if self.child == 0:
             try:
-                os.close(go)
                 self.control.close()
                 processes.die_with_parent(supervisor)
                 os.setsid()
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
                 limit_resources(self.limits)
-                os.read(ready, 1)
-                os.close(ready)
                 child()
             finally:
                 os._exit(_NOT_BEGUN)
-        os.close(ready)
-        self._base = processes.resident_bytes(self.child)
-        os.close(go)
 
     # Watching ---------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         """Wait until the child ends, a limit is reached, or the caller ends or asks to stop."""
-        control, caller, child = self.control.fileno(), processes.pidfd(self.parent), processes.pidfd(self.child)
+        control, caller, child = self.control.fileno(), processes.pidfd(self.caller), processes.pidfd(self.child)
         poll = select.poll()
         for descriptor in (control, caller, child):
             if descriptor is not None:
@@ -193,7 +172,7 @@ class Supervisor:
             self._look()  # also if the child has ended, whose descriptor only ends the waiting
 
     def _receive(self) -> None:
-        """Process a message of the caller; stop if the caller has ended."""
+        """Process the message of the caller, which is to end all; stop too if the caller has ended."""
         try:
             message = Channel(self.control).receive()
         except (ChannelError, OSError):
@@ -209,12 +188,11 @@ class Supervisor:
     def _look(self) -> None:
         """Note whether the child has ended or has reached a limit."""
         self._reap()
-        start = time.monotonic()
-        if start >= self._next_walk:
+        now = time.monotonic()
+        if now >= self._next_walk:
             self._tree = processes.descendants(os.getpid()) or [self.child]
             self._look_at_threads()
-            spent = time.monotonic() - start  # with thousands of processes a walk takes its time
-            self._next_walk = start + max(WATCHING, 3 * spent)
+            self._next_walk = now + WATCHING
         if self.limits.memory is not None:
             self._look_at_memory(self.limits.memory)
 
@@ -238,7 +216,6 @@ class Supervisor:
 
     def end(self) -> Ending:
         """End all remaining processes, and return how the child ended."""
-        left_behind = 0 if self._status is None else len(self._find_left())
         survivors = processes.end_tree(self._find_left)
         self._reap()
         status = self._status
@@ -248,7 +225,6 @@ class Supervisor:
             why=self._why,
             peak_bytes=self._peak_bytes,
             threads=self._threads,
-            left_behind=left_behind,
             survivors=survivors,
         )
 

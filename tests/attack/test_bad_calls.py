@@ -179,8 +179,8 @@ def call_isolated_comparison(reference: Any, other: Any, **given: Any) -> Any:
         return isolated_comparison(reference, other, **given)
 
 
-def instead_of_processes(jobs: Any, limits: Any, start_method: Any, preload: Any) -> Any:
-    require_possible(start_method, limits, preload)
+def instead_of_processes(jobs: Any, limits: Any, preload: Any) -> Any:
+    require_possible(limits)
     return [report() for _ in jobs]
 
 

@@ -26,7 +26,7 @@ ALLOWED = {
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
     "cli/quiet_imports.py": {"tensorflow"},
-    "isolation/forkable.py": {"tensorflow", "jax", "torch"},
+    "isolation/forkserver.py": {"tensorflow", "jax"},
     # Public functions of plugins are handed on lazily, from this one table.
     "__init__.py": {"profilerkit_audits", "profilerkit_predict"},
 }

@@ -27,7 +27,6 @@ _ALLOWED = {
     "profilerkit/cli/examining.py": _SAID,
     "profilerkit/isolation/child.py": _ENDS,
     "profilerkit/isolation/forkserver.py": _ENDS,
-    "profilerkit/isolation/starting.py": _ENDS,
     "profilerkit/isolation/supervisor.py": _ENDS,
     "profilerkit/piping/computation.py run": _KEPT,
     "profilerkit/piping/joint_measurements.py": "each model is then measured alone, which raises it again",

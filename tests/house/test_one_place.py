@@ -31,10 +31,9 @@ EXCEPTIONS = {
     # Descriptors: standard output, the null device, pipes of a process.
     ("profilerkit/process/clean_output.py", "fdopen"),
     ("profilerkit/process/clean_output.py", "open"),
-    ("profilerkit/isolation/processes.py", "open"),
-    ("profilerkit/isolation/supervisor.py", "open"),
-    ("profilerkit/isolation/job_file.py", "fdopen"),
-    ("profilerkit/isolation/ends.py", "fdopen"),
+    ("profilerkit/isolation/forkserver.py", "open"),
+    ("profilerkit/isolation/starting.py", "fdopen"),
+    ("profilerkit/isolation/supervisor.py", "fdopen"),
     ("profilerkit_litert/running/native_passes.py", "fdopen"),
     # What a process of its own is to do, in a file without a name.
     ("profilerkit/isolation/job_file.py", "TemporaryFile"),

@@ -37,7 +37,7 @@ EXPECTED = {
     ),
     "bomb_of_threads": (FailureCode.THREADS, r"its limit of 200 threads, having [\d,]+"),
     "left_behind_and_hangs": (FailureCode.TIMEOUT, r"its time limit of 4 s"),
-    "closes_descriptors": (FailureCode.CHANNEL, r"closed the descriptor that results go through"),
+    "closes_descriptors": (FailureCode.TIMEOUT, r"its time limit of 4 s"),
     "kills_its_watcher": (FailureCode.LOST, r"the process that watches over the model was killed"),
     "raises": (FailureCode.MODEL, r"KeyError: 'half-way'"),
     "cannot_be_built": (FailureCode.MODEL, r"no such thing"),

@@ -136,7 +136,8 @@ def lose_node(cluster: Any, node: Any) -> None:
     cluster.remove_node(node, allow_graceful=False)
     for descriptor in workers:
         if descriptor is not None:
-            processes.send_signal(descriptor, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             os.close(descriptor)
 
 

@@ -40,14 +40,13 @@ def test_a_model_from_a_file() -> None:
     ids=["module", "function"],
 )
 def test_a_model_that_is_pickled(model: Any, params: int, macs: int) -> None:
-    """The process has imported JAX, so that the other one is spawned; weights are sent along."""
+    """The weights are sent along."""
     assert counts(isolated(model(), np.ones((3, 4), "float32"), **ONCE)) == ("jax", params, macs, True)
 
 
-def test_a_function_that_cannot_be_pickled_gets_no_advice_to_fork() -> None:
-    with pytest.raises(InputError, match="JaxModel cannot be sent to a process of its own") as raised:
+def test_a_function_that_cannot_be_pickled_says_so() -> None:
+    with pytest.raises(InputError, match="JaxModel cannot be sent to a process of its own"):
         isolated(JaxModel(lambda x: x @ x.T), np.ones((1, 4), "float32"), **ONCE)
-    assert "start_method" not in str(raised.value)
 
 
 def test_a_model_that_leaves_its_process_has_a_report() -> None:

@@ -213,11 +213,7 @@ def left_behind_and_hangs() -> LoadedModel:
 
 
 def kills_its_watcher() -> LoadedModel:
-    inner = left_behind().model
-
     def act() -> None:
-        inner.layers[1].forward(0)
-        inner.layers[1].forward(0)
         os.kill(os.getppid(), signal.SIGKILL)
         for_ever()
 
@@ -251,12 +247,12 @@ def writes_into_descriptors() -> LoadedModel:
 
 def forges_a_report() -> LoadedModel:
     """Write what looks like a message, and is none."""
-    from profilerkit.isolation.channel import REPORT, frame
+    from profilerkit.isolation.channel import write_line
 
     def act() -> None:
         for descriptor in range(3, 4096):
             try:
-                os.write(descriptor, frame(REPORT, b'{"format": "profilerkit report", "macs": 1}'))
+                os.write(descriptor, write_line({"report": {"format": "profilerkit report", "macs": 1}}))
             except OSError:
                 continue
         for_ever()

@@ -172,7 +172,7 @@ def main() -> None:
     os.dup2(2, 1)
     answer: tuple[str, Any]
     try:
-        job = read_job(os.dup(0))
+        job = read_job(sys.stdin.buffer)
         answer = "", _trace(job.model, job.inputs, job.backend)
     except MemoryError:
         raise

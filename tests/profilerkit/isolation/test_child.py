@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import threading
 import warnings
@@ -18,7 +17,6 @@ from time_limits import join
 from profilerkit import (
     ArgumentWarning,
     Completeness,
-    JointFunction,
     LoadedModel,
     Metric,
     Profiler,
@@ -26,9 +24,9 @@ from profilerkit import (
     Report,
 )
 from profilerkit.hooks.any_backend import register_for_any_backend
-from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decode
+from profilerkit.isolation.channel import Channel, LineReader
 from profilerkit.isolation.child import NOT_REACHED, Work, group_by_function, serve
-from profilerkit.isolation.samples_in_turn import wait_for_turns
+from profilerkit.isolation.turns import wait_for_turns
 from profilerkit.job import Job
 from profilerkit.piping.function import Need
 from profilerkit.results.saving import parse
@@ -45,11 +43,13 @@ def open_channel() -> Iterator[tuple[Channel, Callable[[], Said]]]:
     said: Said = []
 
     def listen() -> None:
-        reader = FrameReader()
+        reader = LineReader()
         while piece := theirs.recv(2**16):
-            for kind, content in reader.read(piece):
-                report = parse(content, "test") if kind == REPORT else None
-                said.append(report if isinstance(report, Report) else decode(content))
+            for message in map(json.loads, reader.read(piece)):
+                report = message.pop("report", None)
+                if report is not None:
+                    said.append(parse(json.dumps(report).encode(), "test"))  # type: ignore[arg-type]
+                said.append(message)
 
     listener = threading.Thread(target=listen)
     listener.start()
@@ -166,17 +166,6 @@ class Runs(ProfilerFunction):
         return 3
 
 
-class Jointly(JointFunction):
-    def get_bounded_status_keys(self) -> type[Metric]:
-        return key("jointly")
-
-    def __call__(self, model: Any) -> int:
-        return 4
-
-    def measure_together(self, calls: Any) -> Any:
-        return [4 for _ in calls]
-
-
 class Derived(ProfilerFunction):
     """Takes nothing but values, one of which takes a run."""
 
@@ -202,36 +191,33 @@ def test_whatever_measures_is_known_to_run_the_model() -> None:
 
 
 def test_what_may_fail_worse_comes_later() -> None:
-    registry = make_profiler(Derived(), Runs(), Jointly(), UsesTheModel(), Static())._registry
-    names = ["derived", "runs", "jointly", "uses", "static"]
+    registry = make_profiler(Derived(), Runs(), UsesTheModel(), Static())._registry
+    names = ["derived", "runs", "uses", "static"]
     assert {name: registry.find_need(name) for name in names} == {
         "static": Need.TRACE,
         "uses": Need.MODEL,
         "derived": Need.RUN,
         "runs": Need.RUN,
-        "jointly": Need.RUN,
     }
     groups = group_by_function(names, registry)
-    assert groups == [["static"], ["uses"], ["jointly"], ["derived"], ["runs"]]
+    assert groups == [["static"], ["uses"], ["derived"], ["runs"]]
 
 
-def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
-    profiler = make_profiler(Static(), Runs(), Jointly())
+@pytest.mark.parametrize("gated", [True, False], ids=["gated", "in turn"])
+def test_a_job_waits_before_it_runs_the_model(gated: bool) -> None:
+    """A gated one once, one in turn before each function that runs it."""
+    profiler = make_profiler(Static(), Runs(), Derived())
     mine, theirs = socket.socketpair()
-    parent = Channel(theirs)
     for _ in range(2):
-        parent.send(go=True)
+        Channel(theirs).send(go=True)
     with mine, theirs:
-        names = ["runs", "jointly", "static"]
-        work = Work(Channel(mine), profiler, names, names, Job(None, in_turn=True))
-        work.compute()
-        said = Said()
-        reader = FrameReader()
+        names = ["runs", "derived", "static"]
+        Work(Channel(mine), profiler, names, names, Job(None, gated=gated, in_turn=not gated)).compute()
         mine.shutdown(socket.SHUT_WR)
-        while piece := theirs.recv(2**16):
-            said += [decode(content) for kind, content in reader.read(piece) if kind != REPORT]
-    assert words(said, "turn") == ["jointly by Jointly", ""]
-    assert [word for word in words(said, "doing") if word] == [["static"], ["jointly"], ["runs"]]
+        stream = b"".join(iter(lambda: theirs.recv(2**16), b""))
+    begun = [message.get("turn") or message.get("doing") for message in map(json.loads, stream.splitlines())]
+    again = [] if gated else ["Derived"]
+    assert [word for word in begun if word] == [["static"], ["runs"], "Runs", ["derived"], *again]
 
 
 # Samples --------------------------------------------------------------------------------------------------------------
@@ -299,4 +285,3 @@ def test_a_job_says_what_it_is_called() -> None:
 def test_the_name_of_the_process_is_nothing_to_the_numbers() -> None:
     said = serve_job(Job(planted.fine, name="Mine", metrics=("macs",)))
     assert [message.name for message in said if isinstance(message, Report)] == ["Mine"] * 3
-    assert json.dumps(os.environ.get("PROFILERKIT_ISOLATED")) == "null"

@@ -33,31 +33,20 @@ from profilerkit import (
     profile,
 )
 from profilerkit.cli import cli
-from profilerkit.isolation import interpreters, isolated_comparison, processes, starting
-from profilerkit.isolation.forkable import NEVER_FORKED, require_forkable
+from profilerkit.isolation import forkserver, interpreters, isolated_comparison, processes
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.reasons import Cause, Reason, find_reason
+from profilerkit.isolation.reasons import Reason, find_reason
 from profilerkit.isolation.reports import add_process, explain_missing, make_unreached_report
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
-from profilerkit.isolation.turns import Turns
+from profilerkit.isolation.turns import run_in_turn
 from profilerkit.job import is_builder
 
 MODELS = str(Path(planted.__file__))
 QUICK: dict[str, Any] = {"start_method": "forkserver", "preload": ["numpy"], "timeout": 60}
 TWICE: dict[str, Any] = {"num_iters": 3, "warmup": 1}
-
-
-@pytest.fixture
-def can_fork(request: pytest.FixtureRequest) -> bool:
-    """Whether this process may be forked; where it may not the test has run in a process of its own."""
-    if not any(module in sys.modules for module in NEVER_FORKED):
-        return True
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", request.node.nodeid]
-    run_program(command, cwd=request.config.rootpath)
-    return False
 
 
 def static(report: Report) -> dict[str, Any]:
@@ -66,10 +55,8 @@ def static(report: Report) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start_method", starting.METHODS)
-def test_the_numbers_are_those_of_this_process_however_it_starts(start_method: Any, can_fork: bool) -> None:
-    if not can_fork:
-        return
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+def test_the_numbers_are_those_of_this_process_however_it_starts(start_method: Any) -> None:
     here = planted.fine()
     expected = profile(here.model, input_shape=here.input_shape, **TWICE)
     for model in (f"{MODELS}:fine", planted.fine):
@@ -79,7 +66,7 @@ def test_the_numbers_are_those_of_this_process_however_it_starts(start_method: A
         assert report.operators == expected.operators
         assert (report.name, report.fingerprint) == (expected.name, expected.fingerprint)
         assert len(report["execution_time"].samples) == 3
-        assert report.environment["isolation"] == f"a process of its own ({start_method}), at most 60 s"
+        assert report.environment["isolation"] == "a process of its own, at most 60 s"
 
 
 def test_what_is_called_is_a_class_or_a_function_and_no_model_that_can_be_called() -> None:
@@ -87,26 +74,8 @@ def test_what_is_called_is_a_class_or_a_function_and_no_model_that_can_be_called
     assert not is_builder(planted.fine().model)
 
 
-@pytest.mark.slow
-def test_a_model_of_this_process_is_copied_by_a_fork_and_comes_back_untouched(can_fork: bool) -> None:
-    if not can_fork:
-        return
-    model = planted.fine().model
-    model.layers[0].weights["bias"][:] = 3
-    before = {name: weights.copy() for name, weights in model.layers[0].weights.items()}
-    report = isolated(model, input_shape=(4,), start_method="fork", timeout=60, metrics=["macs", "total_params"])
-    assert (report["macs"], report["total_params"]) == (planted.MACS, planted.PARAMS)
-    assert all((model.layers[0].weights[name] == before[name]).all() for name in before)
-
-
-def test_what_cannot_be_pickled_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To fork is no advice where a library is imported that must not be forked."""
-    for module in NEVER_FORKED:
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    with pytest.raises(InputError, match=r"Sequential cannot be sent to a process of its own .*pickle.*'fork'"):
-        isolated(planted.fine().model, input_shape=(4,))
-    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
-    with pytest.raises(InputError, match=r"or as a function of a module that builds it$"):
+def test_what_cannot_be_pickled_says_what_else_there_is() -> None:
+    with pytest.raises(InputError, match=r"Sequential cannot be sent to a process of its own .* that builds it$"):
         isolated(planted.fine().model, input_shape=(4,))
 
 
@@ -169,33 +138,28 @@ def test_standard_error_of_the_process_is_no_reason_when_all_is_well() -> None:
 
 
 def test_a_way_to_start_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(InputError, match="start_method='frok'; there are, nearest first: fork, forkserver, spawn"):
-        isolated("x:y", start_method="frok")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="start_method='fork': give one of 'spawn' and 'forkserver'"):
+        isolated("x:y", start_method="fork")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="preload=.* is for start_method='forkserver', not for 'spawn'"):
         isolated("x:y", preload=["numpy"])
 
 
 @pytest.mark.parametrize(("module", "name"), [("tensorflow", "TensorFlow"), ("jax", "JAX")])
 def test_what_must_not_be_forked_is_not(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for other in NEVER_FORKED:
+    for other in ("tensorflow", "jax"):
         monkeypatch.delitem(sys.modules, other, raising=False)
+    forkserver.require_forkable()
     monkeypatch.setitem(sys.modules, module, types.ModuleType(module))
-    with pytest.raises(InputError, match=f"this process has imported {name}, which must not be forked"):
-        isolated(planted.fine, start_method="fork")
+    with pytest.raises(InputError, match=f"it has imported {name}, which must not be forked"):
+        forkserver.require_forkable()
 
 
-def test_cuda_is_not_forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for module in ("tensorflow", "jax", "torch"):
+def test_a_gpu_is_not_forked_whatever_library_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("tensorflow", "jax"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    require_forkable("this process")
-    torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    with pytest.raises(InputError, match="this process uses CUDA, which must not be forked; use start_method='spawn'"):
-        require_forkable("this process")
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
-    monkeypatch.setattr(Path, "readlink", lambda self: Path("/dev/nvidia0"))  # any library that holds the device
-    with pytest.raises(InputError, match="uses CUDA"):
-        require_forkable("this process")
+    monkeypatch.setattr(Path, "readlink", lambda self: Path("/dev/nvidia0"))
+    with pytest.raises(InputError, match="it uses a GPU, which must not be forked; use start_method='spawn'"):
+        forkserver.require_forkable()
 
 
 def test_a_fork_server_that_cannot_import_says_so() -> None:
@@ -218,8 +182,8 @@ def test_a_fork_server_that_was_ended_is_started_again() -> None:
 def test_a_memory_limit_is_refused_where_it_cannot_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "LINUX", False)
     with pytest.raises(NotOfferedError, match="a memory limit needs Linux, and a kernel .* this is"):
-        require_possible("spawn", Limits(memory=2**30))
-    require_possible("spawn", Limits(timeout=1))
+        require_possible(Limits(memory=2**30))
+    require_possible(Limits(timeout=1))
 
 
 MAIN = """
@@ -260,8 +224,7 @@ profilerkit.isolated({model!r}, timeout=300, metrics=["execution_time"])
 
 
 def _is_running(pid: int) -> bool:
-    stat = processes._read_stat(pid)
-    return stat is not None and stat.state != b"Z"
+    return processes._read_fields(pid, "status").get(b"State", b"Z").split()[0] != b"Z"
 
 
 @pytest.mark.slow
@@ -341,24 +304,6 @@ def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
     assert str(REASONS[reason]) == reason
 
 
-@pytest.mark.parametrize(
-    ("ending", "code"),
-    [
-        (Ending(code=7), FailureCode.EXIT),
-        (Ending(signal=signal.SIGSEGV), FailureCode.SIGNAL),
-        (Ending(signal=signal.SIGKILL), FailureCode.SIGNAL),  # the system's, where memory runs out
-        (Ending(signal=signal.SIGKILL, why="asked"), FailureCode.CHANNEL),
-        (Ending(), FailureCode.CHANNEL),
-    ],
-)
-def test_a_process_that_leaves_closes_its_descriptors_which_is_no_cause(ending: Ending, code: FailureCode) -> None:
-    """On a busy machine the descriptors are found closed long before the supervisor says how the process ended."""
-    assert explain(ending, cause=Cause(FailureCode.CHANNEL)).code is code
-    written = explain(ending, cause=Cause(FailureCode.CHANNEL, "it begins with b'x'"))
-    assert written.code is FailureCode.CHANNEL
-    assert str(written).startswith("the model wrote to the descriptor that results go through (it begins with b'x'), ")
-
-
 def test_only_what_was_being_computed_has_failed() -> None:
     """``table`` is a key without a record: no metric."""
     begun = make_unreached_report("net", ["macs", "flops"])
@@ -371,10 +316,9 @@ def test_only_what_was_being_computed_has_failed() -> None:
         assert report.notes[-1].startswith(f"table {verb} the process left by itself with exit code 1")
 
 
-@pytest.mark.parametrize(("number", "text"), [(1, "1 process that"), (2, "2 processes that")])
-def test_processes_that_were_left_are_counted_in_words(number: int, text: str) -> None:
-    report = add_process(make_unreached_report("net", ["macs"]), "spawn", Limits(), Ending(left_behind=number))
-    assert text in report.notes[-1]
+def test_processes_that_could_not_be_ended_are_told() -> None:
+    report = add_process(make_unreached_report("net", ["macs"]), Limits(), Ending(survivors=2))
+    assert report.notes[-1] == "2 processes of the model could not be ended"
 
 
 def test_a_reason_quotes_little() -> None:
@@ -421,28 +365,28 @@ def test_a_comparison_needs_two_and_a_name_for_each() -> None:
 
 
 class Waiting:
-    """A process, as the caller sees it, that has a list of what it will measure."""
+    """A process that waits to run one function after the other, and notes which."""
 
-    def __init__(self, *plan: str, turn: str = "") -> None:
-        self.progress = Progress(joint=list(plan), turn=turn, waiting=True)
-        self.over = False
+    def __init__(self, *turns: str) -> None:
+        self.turns, self.over = list(turns), False
+        self.progress = Progress(pending=list(turns), turn=turns[0])
+
+    def answer(self, **message: object) -> None:
+        log.append((self, self.turns.pop(0)))
+        self.over = not self.turns
+        self.progress.turn = next(iter(self.turns), None)
+        self.progress.pending = self.turns
 
 
-def next_group(*runs: Any) -> list[int]:
-    group = Turns(runs)._find_next_group()
-    return [place for place, run in enumerate(runs) if any(run is part for part in group)]
+log: list[tuple[Waiting, str]] = []
 
 
-def test_who_measures_the_same_measures_together_whatever_comes_before() -> None:
-    both = ("x", "y")
-    assert next_group(Waiting(*both, turn="x"), Waiting(*both, turn="x")) == [0, 1]
-    assert next_group(Waiting("y", turn="y"), Waiting(*both, turn="x")) == [1], "it comes to y later"
-    assert next_group(Waiting(), Waiting(*both, turn="x")) == [0], "what is no joint work is done alone"
-    assert next_group(Waiting("y", "x", turn="y"), Waiting(*both, turn="x")) == [0], "in a circle somebody begins"
-    ended = Waiting(*both, turn="x")
-    ended.over = True
-    assert next_group(ended, Waiting(*both, turn="x")) == [1]
-    assert next_group(ended) == []
+def test_who_measures_the_same_measures_together_whatever_comes_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profilerkit.isolation.turns.wait_for_answer", lambda run: None)
+    one, other = Waiting("time", "energy"), Waiting("memory", "time", "energy")
+    log.clear()
+    run_in_turn([one, other])  # type: ignore[list-item]
+    assert log == [(other, "memory"), (one, "time"), (other, "time"), (one, "energy"), (other, "energy")]
 
 
 # The command line -----------------------------------------------------------------------------------------------------

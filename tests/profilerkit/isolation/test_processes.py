@@ -6,7 +6,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -30,15 +29,12 @@ child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"],
 print(os.getpid(), child.pid, flush=True)
 sys.stdin.read()
 """
-#: No other process of tests has the same.
-OWN_MARKER = f"the-marker-of-{os.getpid()}"
 
 
 @pytest.fixture
 def family() -> Iterator[tuple[int, int]]:
-    environment = {**os.environ, processes.MARKER: OWN_MARKER}
     command = [sys.executable, "-c", FAMILY]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         parent, child = map(int, process.stdout.readline().split())
         descriptor = processes.pidfd(child)  # its number may be another process's by the end
@@ -46,7 +42,7 @@ def family() -> Iterator[tuple[int, int]]:
         try:
             yield parent, child
         finally:
-            processes.send_signal(descriptor, signal.SIGKILL)  # it may be stopped
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)  # it may be stopped
             os.close(descriptor)
 
 
@@ -58,39 +54,13 @@ def test_the_processes_below_one_are_found(family: tuple[int, int]) -> None:
 
 
 @linux
-def test_a_marker_and_a_session_find_who_lost_all_parents(family: tuple[int, int]) -> None:
-    parent, child = family
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-    assert processes.find_marked(OWN_MARKER) == [child]
-    assert processes.find_marked("no such marker", session=child) == [child]
-    assert processes.find_marked("no such marker") == []
-
-
-@linux
-def test_a_copy_of_a_process_is_found_by_a_socket_that_it_holds() -> None:
-    """It has the environment with which the program was started, and a session of its own."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        inode = os.fstat(theirs.fileno()).st_ino
-        command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
-            process.stdout.readline()
-            assert processes.find_marked("no such marker", channel=inode) == [process.pid]
-            assert processes.find_marked("no such marker", channel=os.fstat(ours.fileno()).st_ino) == []
-            assert processes.find_marked("no such marker") == []
-            process.stdin.close()
-
-
-@linux
 def test_a_tree_is_ended_though_it_is_stopped_and_hears_nothing(family: tuple[int, int]) -> None:
     parent, child = family
     os.kill(child, signal.SIGSTOP)
 
     def left() -> list[int]:
-        stats = {pid: processes._read_stat(pid) for pid in (parent, child)}
-        return [pid for pid, stat in stats.items() if stat is not None and stat.state != b"Z"]
+        states = {pid: processes._read_fields(pid, "status").get(b"State", b"Z") for pid in (parent, child)}
+        return [pid for pid, state in states.items() if b"Z" not in state]
 
     assert processes.end_tree(left) == 0
     assert left() == []
@@ -157,14 +127,13 @@ def test_a_name_with_brackets_and_blanks_is_no_trouble(tmp_path: Path) -> None:
 
 
 @linux
-def test_a_descriptor_of_a_process_says_when_it_ends_and_takes_signals() -> None:
+def test_a_descriptor_of_a_process_says_when_it_ends() -> None:
     process = subprocess.Popen(["sleep", "600"])
     descriptor = processes.pidfd(process.pid)
     assert descriptor is not None
-    processes.send_signal(descriptor, signal.SIGKILL)
+    process.kill()
     assert select.select([descriptor], [], [], 10)[0] == [descriptor]
-    assert process.wait() == -signal.SIGKILL
-    processes.send_signal(descriptor, signal.SIGKILL)  # nobody is there any more: that is no error
+    process.wait()
     os.close(descriptor)
 
 
@@ -173,7 +142,6 @@ def test_elsewhere_nothing_is_found_and_nothing_breaks(monkeypatch: pytest.Monke
     monkeypatch.setattr(processes, "_PROC", tmp_path)
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     assert processes.descendants(os.getpid()) == []
-    assert processes.find_marked("any") == []
     assert processes.adopt_orphans() is False
     assert processes.pidfd(os.getpid()) is None
     assert processes.resident_bytes(os.getpid()) == 0

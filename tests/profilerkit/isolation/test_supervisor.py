@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import resource
-import select
 import signal
 import socket
 import subprocess
@@ -14,25 +11,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from time_limits import run_python
 
-from profilerkit import FailureCode, InputError
-from profilerkit.isolation import forkserver, interpreters, processes, run, supervisor, waiting
+from profilerkit import InputError
+from profilerkit.isolation import forkserver, interpreters, processes, supervisor
 from profilerkit.isolation.channel import Channel, ChannelError
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.supervisor import Ending, Supervisor, limit_resources
-from profilerkit.job import Job
 
 pytestmark = pytest.mark.skipif(not processes.LINUX, reason="only Linux has all of it")
 
 
 @pytest.fixture
-def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Ending, dict[str, Any]]]]:
+def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ending]]:
     """Run a supervisor here over a child that does something; what this process started before is none of its."""
     before = set(processes.descendants(os.getpid()))
     everyone, os_close = processes.descendants, os.close
@@ -42,17 +37,15 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[
     ends = socket.socketpair()
     ends[1].settimeout(60)
 
-    def supervise(
-        child: Callable[[], object], limits: Limits | None = None, **more: Any
-    ) -> tuple[Ending, dict[str, Any]]:
-        watcher = Supervisor(ends[0], limits or Limits(), more.get("parent", os.getppid()))
+    def supervise(child: Callable[[], object], limits: Limits | None = None, **more: Any) -> Ending:
+        watcher = Supervisor(ends[0], limits or Limits(), more.get("caller", os.getppid()))
         said = more.get("said")
         if said is not None:
             threading.Timer(0.3, lambda: Channel(ends[1]).send(**said)).start()
         watcher.run(child, [])  # type: ignore[arg-type]
-        parent = Channel(ends[1])
-        first = parent.receive()
-        return Ending(**parent.receive()["ended"]), first
+        with pytest.raises(ProcessLookupError):
+            os.kill(watcher.child, 0)
+        return Ending(**Channel(ends[1]).receive())
 
     yield supervise
     processes._prctl(processes._SET_CHILD_SUBREAPER, 0)
@@ -62,7 +55,7 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[
         end.close()
 
 
-Supervise = Callable[..., "tuple[Ending, dict[str, Any]]"]
+Supervise = Callable[..., Ending]
 
 
 def for_ever() -> None:
@@ -71,26 +64,23 @@ def for_ever() -> None:
 
 
 def test_an_end_by_itself_is_said_as_it_was(supervised: Supervise) -> None:
-    ending, first = supervised(lambda: os._exit(7))
-    assert (ending.code, ending.signal, ending.why, ending.left_behind, ending.survivors) == (7, None, None, 0, 0)
-    with pytest.raises(ProcessLookupError):
-        os.kill(first["child"], 0)
+    assert supervised(lambda: os._exit(7)) == Ending(code=7)
 
 
 def test_a_signal_is_said(supervised: Supervise) -> None:
-    ending, _ = supervised(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    ending = supervised(lambda: os.kill(os.getpid(), signal.SIGSEGV))
     assert (ending.code, ending.signal, ending.why) == (None, signal.SIGSEGV, None)
 
 
 def test_a_child_that_comes_back_does_not_go_on_as_its_supervisor(supervised: Supervise) -> None:
-    assert supervised(lambda: None)[0].code == 70
+    assert supervised(lambda: None).code == 70
 
 
 def test_the_word_of_the_caller_ends_it_after_it_has_said_where_it_is(supervised: Supervise, tmp_path: Path) -> None:
     note = tmp_path / "note"
     before = signal.signal(signal.SIGUSR2, lambda *_: note.write_text("here"))  # which the child has from its start
     try:
-        ending, _ = supervised(for_ever, said={"end": True, "dump": True})
+        ending = supervised(for_ever, said={"end": True, "dump": True})
     finally:
         signal.signal(signal.SIGUSR2, before)
     assert (ending.signal, ending.why) == (signal.SIGKILL, "asked")
@@ -99,7 +89,7 @@ def test_the_word_of_the_caller_ends_it_after_it_has_said_where_it_is(supervised
 
 def test_the_end_of_the_caller_ends_it(supervised: Supervise) -> None:
     caller = subprocess.Popen(["sleep", "0.3"])
-    ending, _ = supervised(for_ever, parent=caller.pid)
+    ending = supervised(for_ever, caller=caller.pid)
     assert (ending.signal, ending.why) == (signal.SIGKILL, "asked")
     caller.returncode = 0  # the supervisor reaps what ends, as it should
 
@@ -110,7 +100,7 @@ def test_memory_beyond_the_limit_ends_it(supervised: Supervise) -> None:
         for_ever()
         del kept
 
-    ending, _ = supervised(child, Limits(memory=40 * 2**20))
+    ending = supervised(child, Limits(memory=40 * 2**20))
     assert (ending.signal, ending.why) == (signal.SIGKILL, "memory")
     assert ending.peak_bytes > 40 * 2**20
 
@@ -124,8 +114,8 @@ def test_memory_that_processes_share_counts_once(supervised: Supervise) -> None:
         time.sleep(2)  # in which it is looked at, on a busy machine too
         os._exit(len(kept) & 1)
 
-    ending, _ = supervised(child, Limits(memory=80 * 2**20))
-    assert (ending.why, ending.code, ending.left_behind) == (None, 0, 3)
+    ending = supervised(child, Limits(memory=80 * 2**20))
+    assert (ending.why, ending.code) == (None, 0)
     assert 40 * 2**20 <= ending.peak_bytes < 80 * 2**20
 
 
@@ -135,7 +125,7 @@ def test_threads_beyond_the_limit_end_it(supervised: Supervise) -> None:
             threading.Thread(target=for_ever, daemon=True).start()
         for_ever()
 
-    ending, _ = supervised(child, Limits(max_threads=10))
+    ending = supervised(child, Limits(max_threads=10))
     assert ending.why == "threads"
     assert 10 < ending.threads <= 21, "it may be seen while it starts them"
 
@@ -196,31 +186,16 @@ def leaving(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_supervisor_that_breaks_says_so(
     leaving: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(self: Supervisor, *arguments: object) -> None:
-        raise OSError("no more processes")
+    def broken(descriptor: int, mode: str) -> None:
+        raise OSError("no more files")
 
-    monkeypatch.setattr(Supervisor, "run", broken)
+    monkeypatch.setattr(os, "fdopen", broken)
     monkeypatch.setattr("gc.disable", lambda: None)
-    mine, theirs = socket.socketpair()
-    with mine, theirs, pytest.raises(Left):
-        supervisor.supervise(mine, mine, 0, Limits(), 1)
+    with pytest.raises(Left):
+        supervisor.supervise(50, 51, 52)
     assert capsys.readouterr().err == (
-        "profilerkit: the supervisor of an isolated model raised OSError('no more processes')\n"
+        "profilerkit: the supervisor of an isolated model raised OSError('no more files')\n"
     )
-
-
-def test_the_program_reads_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-    monkeypatch.setattr(supervisor, "supervise", lambda *arguments: seen.extend(arguments))
-    mine, theirs = socket.socketpair()
-    numbers = [mine.detach(), theirs.detach()]
-    limits = {"timeout": 1.0, "memory": None, "max_threads": 5}
-    monkeypatch.setattr(sys, "argv", ["-c", *map(str, numbers), "51", "52", json.dumps(limits)])
-    supervisor.main()
-    assert [end.fileno() for end in seen[:2]] == numbers
-    assert seen[2:] == [51, Limits(**limits), 52]
-    for end in seen[:2]:
-        end.close()
 
 
 # The fork server ------------------------------------------------------------------------------------------------------
@@ -237,7 +212,7 @@ def test_the_server_says_what_it_cannot_import(leaving: list[int], monkeypatch: 
 
 @pytest.mark.usefixtures("closed_at_the_end")
 def test_the_server_ends_with_who_asked(leaving: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forkserver, "require_forkable", lambda who: None)
+    monkeypatch.setattr(forkserver, "require_forkable", lambda: None)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
     mine, theirs = socket.socketpair()
     monkeypatch.setattr(sys, "argv", ["-c", str(mine.detach()), "[]"])
@@ -267,71 +242,23 @@ def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch,
     begun: list[Any] = []
     mine, theirs = socket.socketpair()
     monkeypatch.setattr(os, "fork", lambda: 4321)
+    monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: begun.append(arguments[1]))
     files = [os.open(tmp_path, os.O_RDONLY) for _ in range(5)]
     with mine, theirs:
         socket.send_fds(theirs, [b"+"], files)
-        Channel(theirs).send(limits={}, parent=1)
-        forkserver._serve_one(mine, Channel(mine))
+        forkserver._serve_one(mine)
         assert begun == []
         monkeypatch.setattr(os, "fork", lambda: 0)
-        monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: begun.append(arguments[1]))
-        socket.send_fds(theirs, [b"+"], files)
-        Channel(theirs).send(parent=2)
-        forkserver._serve_one(mine, Channel(mine))
-        assert begun == [{"parent": 2}]
+        for _ in range(2):  # the next request may be there already
+            socket.send_fds(theirs, [b"+"], files)
+        for number in (1, 2):
+            forkserver._serve_one(mine)
+            assert [len(descriptors) for descriptors in begun] == [5] * number
         theirs.sendall(b"+")
         with pytest.raises(OSError, match="nobody is there any more"):
-            forkserver._serve_one(mine, Channel(mine))
+            forkserver._serve_one(mine)
     for file in files:
         os.close(file)
-
-
-def test_requests_of_several_threads_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is longer than the buffer of the socket, so that it is sent in pieces."""
-    mine, theirs = socket.socketpair()
-    monkeypatch.setattr(interpreters, "_servers", {(): theirs})
-    served: list[Any] = []
-    monkeypatch.setattr(os, "fork", lambda: 0)
-    monkeypatch.setattr(forkserver, "_become_supervisor", lambda *arguments: served.append(arguments[1]["number"]))
-
-    def request(number: int) -> None:
-        interpreters.request_copy((), {"number": number, "padding": "x" * 2**20}, files)
-
-    with mine, theirs, Path(os.devnull).open("rb") as file, ThreadPoolExecutor(4) as threads:
-        files = [file.fileno()] * 5
-        requests = [threads.submit(request, number) for number in range(8)]
-        try:
-            for _ in requests:
-                forkserver._serve_one(mine, Channel(mine))
-        finally:
-            mine.close()  # so that no thread waits for it
-    assert sorted(served) == list(range(8))
-
-
-def test_a_copy_of_the_server_begins_where_it_is_told(
-    leaving: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    seen: list[Any] = []
-    environment = dict(os.environ)
-    monkeypatch.chdir(Path.cwd())
-    monkeypatch.setattr(os, "setsid", lambda: None)
-    monkeypatch.setattr(forkserver, "redirect", lambda output, errors: seen.append((output, errors)))
-    monkeypatch.setattr(forkserver, "supervise", lambda *arguments: seen.extend(arguments))
-    mine, theirs = socket.socketpair()
-    request = {"environ": {"ONLY": "1"}, "dir": str(tmp_path), "limits": {"timeout": 1.0}, "parent": 99}
-    with mine, theirs:
-        control, channel = os.dup(theirs.fileno()), os.dup(theirs.fileno())
-        try:
-            with pytest.raises(Left):
-                forkserver._become_supervisor(mine, request, [control, channel, 102, 103, 104])
-            assert (dict(os.environ), Path.cwd()) == ({"ONLY": "1"}, tmp_path)
-        finally:
-            os.environ.clear()
-            os.environ.update(environment)
-    assert (seen[0], seen[3:]) == ((103, 104), [102, Limits(timeout=1.0), 99])
-    assert [end.fileno() for end in seen[1:3]] == [control, channel]
-    for end in seen[1:3]:
-        end.close()
 
 
 def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,42 +283,3 @@ def test_a_server_that_cannot_be_started_leaves_no_open_socket(
     with pytest.raises(type(error)):
         interpreters._start_new_server(())
     assert [end.fileno() for end in pair] == [-1, -1]
-
-
-LEAVES = """
-import os, time
-from pathlib import Path
-
-def build():
-    while not Path({go!r}).exists():
-        time.sleep(0.01)
-    {leave}
-"""
-
-
-@pytest.mark.parametrize(
-    ("leave", "code"),
-    [("os._exit(7)", FailureCode.EXIT), ("os.kill(os.getpid(), 9)", FailureCode.SIGNAL)],  # as where memory runs out
-)
-def test_how_a_model_left_is_known_although_its_supervisor_is_late(
-    leave: str, code: FailureCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The channel of a process that ends is closed first: that is no reason if the process has ended without us."""
-    monkeypatch.setattr(run, "SECOND_SIGN", 0.01)
-    go, model = tmp_path / "go", tmp_path / "leaves.py"
-    model.write_text(LEAVES.format(go=str(go), leave=leave))
-    isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
-    try:
-        waiting.pump([isolated_run], lambda: isolated_run.pid is not None)
-        descriptor = isolated_run._process._descriptor
-        assert descriptor is not None
-        [supervisor] = re.findall(r"PPid:\s+(\d+)", Path(f"/proc/{isolated_run.pid}/status").read_text())
-        os.kill(int(supervisor), signal.SIGSTOP)
-        go.touch()
-        assert select.select([descriptor], [], [], 60)[0], "the model has not left"
-        waiting.pump([isolated_run], isolated_run._is_told_to_end)
-        os.kill(int(supervisor), signal.SIGCONT)
-        waiting.pump([isolated_run], lambda: isolated_run.over)
-        assert isolated_run.failure is code
-    finally:
-        isolated_run.close()
