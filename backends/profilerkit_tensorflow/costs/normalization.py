@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.costs import normalization
+from profilerkit.costs import activation, elementwise, normalization
 
 from .registry import Cost, OpCall, register_elementwise, register_op_cost, register_op_costs
 
@@ -16,10 +16,24 @@ def batch_norm(call: OpCall) -> Cost:
     return normalization.normalize_with_known_statistics(elements)
 
 
-@register_op_costs("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+@register_op_cost("_FusedBatchNormEx")
+def batch_norm_with_activation(call: OpCall) -> Cost:
+    """Return the cost of the normalization, an addition for each element of a side input, and the activation (ReLU)."""
+    elements = call.inputs[0].numel
+    side = elementwise.add_summands(1 + (call.attribute("num_side_inputs") or 0), elements)
+    return activation.add_activation(batch_norm(call).plus(side), elements, "relu" if _is_activated(call) else None)
+
+
+@register_op_costs("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "_FusedBatchNormGradEx")
 def batch_norm_gradient(call: OpCall) -> Cost:
-    """Return the cost of all three gradients."""
-    return normalization.batch_norm_gradient(call.inputs[0].numel, training=bool(call.attribute("is_training")))
+    """Return the cost of all three gradients, and of the gradient of a fused ReLU."""
+    elements = call.inputs[0].numel
+    cost = normalization.batch_norm_gradient(elements, training=bool(call.attribute("is_training")))
+    return cost.plus(activation.elementary_gradient(elements if _is_activated(call) else 0))
+
+
+def _is_activated(call: OpCall) -> bool:
+    return call.attribute("activation_mode") not in (None, "Identity")
 
 
 register_elementwise(normalization.normalize_with_known_statistics, "BatchNormWithGlobalNormalization")

@@ -1,4 +1,8 @@
-"""Conversions to and from quantized integers; the products of quantized layers of Keras are ordinary operators."""
+"""Quantized products, and conversions to and from quantized integers.
+
+Multiply-accumulates of integers count like multiply-accumulates of floats. The operations after products (bias, ReLU,
+requantization) are on integers and count nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,34 @@ from functools import partial
 
 from profilerkit.costs import quantization
 
-from .registry import Cost, OpCall, register_elementwise, register_op_costs
+from .convolution import conv, depthwise_conv
+from .matmul import matrix_product
+from .registry import Cost, OpCall, register_elementwise, register_free, register_op_costs
+
+_CONVOLUTIONS = """
+    QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize
+    QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu
+    QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize
+    QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu
+    QuantizedConv2DWithBiasSumAndReluAndRequantize _FusedQuantizedConv2D
+"""
+_DEPTHWISE = """
+    QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
+    QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize _FusedQuantizedDepthwiseConv2D
+"""
+_PRODUCTS = """
+    QuantizedMatMul QuantizedMatMulWithBias QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu
+    QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMatMulWithBiasAndRequantize _QuantizedMatMul
+"""
+_INTEGERS = """
+    QuantizeDownAndShrinkRange QuantizedAdd QuantizedAvgPool QuantizedBiasAdd QuantizedConcat QuantizedConcatV2
+    QuantizedMaxPool QuantizedMul QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedReshape RequantizationRange
+    RequantizationRangePerChannel Requantize RequantizePerChannel _QuantizedMaxPool3D
+"""
+
+
+for _names, _product in ((_CONVOLUTIONS, conv), (_DEPTHWISE, depthwise_conv), (_PRODUCTS, matrix_product)):
+    register_op_costs(*_names.split())(_product)
 
 
 def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:
@@ -35,3 +66,5 @@ register_elementwise(
     partial(quantization.fake_quantize_gradient, by_bounds=True),
     *("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "QuantizeAndDequantizeV4Grad"),
 )
+
+register_free(*_INTEGERS.split())

@@ -142,6 +142,11 @@ def test_dequantised() -> None:
     assert found == (0, 6 * 2)
 
 
+def test_quantised_activations_work_on_integers() -> None:
+    inputs = {"min_features": spec(), "max_features": spec()}
+    assert raw_cost("QuantizedRelu", features=spec(2, 3, dtype="quint8"), **inputs) == (0, 0)
+
+
 def test_tridiagonal_product() -> None:
     found = raw_cost("TridiagonalMatMul", superdiag=spec(1, 4), maindiag=spec(1, 4), subdiag=spec(1, 4), rhs=spec(4, 3))
     assert found == (0, 5 * (4 * 3))
@@ -264,6 +269,12 @@ def test_fused_batch_norm(training: bool, operations: int) -> None:
 
 def test_gradient_of_the_fused_batch_norm() -> None:
     assert cost("FusedBatchNormGradV3", gradient(batch_norm(True)), IMAGE) == (0, ELEMENTS * 9)
+
+
+def test_fused_batch_norm_with_what_follows_it() -> None:
+    x, channels = spec(2, 8, 8, 4), {name: spec(4) for name in ("scale", "offset", "mean", "variance")}
+    found = raw_cost("_FusedBatchNormEx", x=x, side_input=[x], activation_mode="Relu", is_training=False, **channels)
+    assert found == (0, (2 * 8 * 8 * 4) * (2 + 1 + 1))
 
 
 def test_cross_entropies() -> None:

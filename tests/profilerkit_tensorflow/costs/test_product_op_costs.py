@@ -217,3 +217,47 @@ def test_dilation_adds_and_compares_for_each_element_of_the_window() -> None:
         return tf.nn.dilation2d(x, w, ONES, "SAME", "NHWC", ONES)
 
     assert cost("Dilation2D", dilate, IMAGE, spec(3, 3, 3)) == (0, 2 * (2 * 8 * 8 * 3) * (3 * 3))
+
+
+OUT = 2 * 8 * 8 * 16
+
+# Operations for each output element, by what is fused.
+FUSED: dict[tuple[str, ...], int] = {
+    ("BiasAdd",): 1,
+    ("BiasAdd", "Relu"): 1 + 1,
+    ("BiasAdd", "Relu6"): 1 + 2,
+    ("BiasAdd", "LeakyRelu"): 1 + 2,
+    ("BiasAdd", "Elu"): 1 + 4,
+    ("BiasAdd", "Add", "Relu"): 1 + 1 + 1,
+    ("FusedBatchNorm",): 2,
+    ("FusedBatchNorm", "Relu"): 2 + 1,
+}
+
+
+def fused_cost(kind: str, filter_spec: Any, bias: int, fused: list[str], **further: Any) -> Any:
+    options = {"strides": ONES, "padding": "SAME", "fused_ops": fused, **further}
+    return raw_cost(kind, input=IMAGE, filter=filter_spec, args=[spec(bias)], **options)
+
+
+@pytest.mark.parametrize("fused", FUSED, ids=" and ".join)
+def test_fused_convolution(fused: tuple[str, ...]) -> None:
+    found = fused_cost("_FusedConv2D", FILTER, 16, list(fused), host_args=[], num_args=1)
+    assert found == (MACS, 2 * MACS + FUSED[fused] * OUT)
+
+
+def test_what_is_fused_by_a_name_that_is_not_known_is_not_counted() -> None:
+    assert fused_cost("_FusedConv2D", FILTER, 16, ["BiasAdd", "New"], host_args=[], num_args=1) is None
+
+
+@pytest.mark.parametrize(
+    ("fused", "operations"), [("GeluExact", 5), ("GeluApproximate", 8), ("Tanh", 1), ("Sigmoid", 1)]
+)
+def test_fused_matmul(fused: str, operations: int) -> None:
+    found = raw_cost("_FusedMatMul", a=spec(2, 3), b=spec(3, 4), args=[spec(4)], fused_ops=["BiasAdd", fused])
+    assert found == (2 * 3 * 4, 2 * (2 * 3 * 4) + (1 + operations) * (2 * 4))
+
+
+def test_fused_depthwise_convolution() -> None:
+    found = fused_cost("_FusedDepthwiseConv2dNative", SMALL, 6, ["BiasAdd", "Relu"])
+    out = 2 * 8 * 8 * 6
+    assert found == (out * 9, 2 * (out * 9) + 2 * out)

@@ -29,12 +29,44 @@ def test_one_layer(mode: str) -> None:
     assert cudnn(mode) == (macs, 2 * macs + biases + POSITIONS * UNITS * per_unit)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"cells": 2}, {"cells": 2, "direction": "bidirectional"}, {"input_mode": "skip_input"}],
-)
-def test_what_keras_does_not_call_is_not_counted(options: dict[str, Any]) -> None:
-    assert cudnn("lstm", **options) is None
+def test_two_layers() -> None:
+    macs = POSITIONS * 4 * (UNITS * FEATURES + UNITS * UNITS + 2 * UNITS * UNITS)
+    assert cudnn("lstm", cells=2) == (macs, 2 * macs + 2 * POSITIONS * UNITS * (2 * 4 + 13))
+
+
+def test_two_layers_in_both_directions() -> None:
+    first = 2 * 4 * (UNITS * FEATURES + UNITS * UNITS)
+    second = 2 * 4 * (UNITS * (2 * UNITS) + UNITS * UNITS)
+    macs = POSITIONS * (first + second)
+    found = cudnn("lstm", cells=4, direction="bidirectional")
+    assert found == (macs, 2 * macs + 4 * POSITIONS * UNITS * (2 * 4 + 13))
+
+
+@pytest.mark.parametrize("mode", ["skip_input", "auto_select"])
+def test_input_that_is_taken_as_it_is(mode: str) -> None:
+    """By itself, cuDNN takes it so if it has as many features as there are units."""
+    macs = POSITIONS * 3 * UNITS * UNITS
+    tensors = {"input": spec(STEPS, BATCH, UNITS), "params": spec(None)}
+    states = dict.fromkeys(("input_h", "input_c"), spec(1, BATCH, UNITS))
+    found = raw_cost("CudnnRNN", **tensors, **states, rnn_mode="gru", input_mode=mode)
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (2 * 3 + 11))
+    assert cudnn("gru", input_mode="auto_select") == cudnn("gru")
+
+
+def test_state_that_is_projected() -> None:
+    projected = 2
+    found = raw_cost(
+        "CudnnRNNV3",
+        input=X,
+        input_h=spec(1, BATCH, projected),
+        input_c=spec(1, BATCH, UNITS),
+        params=spec(None),
+        sequence_lengths=spec(BATCH, dtype="int32"),
+        rnn_mode="lstm",
+        num_proj=projected,
+    )
+    macs = POSITIONS * (4 * UNITS * (FEATURES + projected) + UNITS * projected)
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (2 * 4 + 13))
 
 
 def test_gradient_is_twice_the_forward_pass() -> None:
