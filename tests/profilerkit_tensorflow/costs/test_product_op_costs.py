@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from calls import cost, spec
+from calls import cost, raw_cost, spec
 
 Case = tuple[str, Callable[..., Any], tuple[Any, ...], int]
 
