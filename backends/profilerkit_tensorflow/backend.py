@@ -89,9 +89,9 @@ class TFBackend(
     shares_costs: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        #: By the id of a model the program of its last trace, while that trace is in use, and the model with it: timing
-        #: need not trace the model again.
-        self._programs = weakref.WeakValueDictionary[int, Program]()
+        #: The programs of traces that are in use: timing need not trace their models again. It is no weak set, as an
+        #: interrupt in the callback of a weak reference would be lost.
+        self._programs: list[weakref.ref[Program]] = []
 
     def __reduce__(self) -> tuple[type[TFBackend], tuple[()]]:
         """Pickle it without the programs, which are in use in this process alone."""
@@ -153,10 +153,15 @@ class TFBackend(
         """Trace the model as a separate graph, or by an eager run if it cannot be traced."""
         trace = trace_model(model, None if inputs is None else _as_tensors(inputs))
         if trace.program is not None:
-            self._programs[id(model)] = trace.program
-        else:
-            self._programs.pop(id(model), None)
+            in_use = [program for program in self._programs if program() is not None]
+            self._programs = [*in_use, weakref.ref(trace.program)]
         return trace
+
+    def _find_program(self, model: Any, inputs: ModelInputs) -> Program | None:
+        """Return a program of the model whose trace is in use: one that fits the inputs, if there is one."""
+        programs = [program for made in self._programs if (program := made()) is not None and program.model is model]
+        fitting = (program for program in programs if program.fits(model, inputs))
+        return next(fitting, programs[-1] if programs else None)
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: forward in training mode, and the gradients of the trainable variables."""
@@ -164,10 +169,9 @@ class TFBackend(
 
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass, or a training step; with ``compile`` in mode "xla"."""
-        mode = self.mode(options)
-        return prepare_run(
-            model, _as_tensors(inputs), options.device, mode, self._programs.get(id(model)), options.training
-        )
+        mode, tensors = self.mode(options), _as_tensors(inputs)
+        program = self._find_program(model, tensors)
+        return prepare_run(model, tensors, options.device, mode, program, options.training)
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
@@ -181,7 +185,8 @@ class TFBackend(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
         """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
-        return layer_times(model, _as_tensors(inputs), device, passes, backward, self._programs.get(id(model)))
+        tensors = _as_tensors(inputs)
+        return layer_times(model, tensors, device, passes, backward, self._find_program(model, tensors))
 
     def operator_times(
         self,

@@ -244,7 +244,7 @@ class TraceFacts:
     without_gradient: frozenset[str] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle it without the program, which belongs to this process."""
+        """Copy and pickle it without the program, which belongs to this process, and holds the model."""
         return {**vars(self), "program": None}
 
 

@@ -5,8 +5,11 @@ Every tree, top-k list, plot and total is a view of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -73,6 +76,10 @@ class ModelTrace(TraceFacts):
         without_gradient: The trainable weights that get no gradient in this training step, by layer and name:
             "encoder.weight". An optimizer that makes its state as it steps has none for them.
     """
+
+    def _bind(self, list_rows: Callable[[ModelTrace], Any]) -> Callable[[], Any]:
+        """Return a function that lists the rows of a table: without the program, as the table may outlive the model."""
+        return partial(list_rows, copy(self))
 
     @cached_property
     def macs(self) -> int:
@@ -147,12 +154,12 @@ class ModelTrace(TraceFacts):
     @property
     def operator_table(self) -> Table:
         """One row for each call of an operator, in order, with the bytes alive after it; created when first read."""
-        return Table(lambda: list_operator_rows(self))
+        return Table(self._bind(list_operator_rows))
 
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with its own work and with the work of the layers inside; created when first read."""
-        return LayerTable(lambda: list_layer_rows(self))
+        return LayerTable(self._bind(list_layer_rows))
 
     @cached_property
     def call_table(self) -> LayerTable:
@@ -160,7 +167,7 @@ class ModelTrace(TraceFacts):
 
         It is created when it is first read.
         """
-        return LayerTable(lambda: list_call_rows(self))
+        return LayerTable(self._bind(list_call_rows))
 
     def layer(self, path: str) -> LayerRecord:
         """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""

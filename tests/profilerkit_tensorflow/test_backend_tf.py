@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +223,29 @@ def test_an_input_may_have_the_name_of_a_parameter_of_keras(name: str, package: 
     assert profile(model, metrics=["macs"], strict=True)["macs"] == 4 * 2
     given = {"x": np.ones((3, 4), np.float32), name: np.ones((3, 4), np.float32)}
     assert profile(model, given, metrics=["macs"], strict=True)["macs"] == 3 * 4 * 2
+
+
+# What is kept of a model -----------------------------------------------------------------------------------------
+
+
+def test_a_report_keeps_no_model_alive() -> None:
+    model = images()
+    report = profile(model, tf.ones((1, 8, 6, 3)), metrics=["macs"])
+    alive = weakref.ref(model)
+    del model
+    gc.collect()
+    assert alive() is None
+    assert report.layers[-1]["macs"] == report["macs"] == 6 * 4 * 4 * 27
+
+
+def test_each_trace_of_a_model_keeps_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One backend serves all profilers: two that profile one model on other inputs do not take their programs away."""
+    model, first, second = images(), ModelInputs(tf.ones((1, 8, 6, 3))), ModelInputs(tf.ones((2, 8, 6, 3)))
+    traces = [BACKEND.trace(model, inputs) for inputs in (first, second)]
+    monkeypatch.setattr("profilerkit_tensorflow.running.modes.trace_program", None)  # it must not be called
+    for inputs in (first, second):
+        with BACKEND.run(model, inputs) as run:
+            assert run().shape[0] == inputs.args[0].shape[0]
+    del traces, run
+    gc.collect()
+    assert BACKEND._find_program(model, first) is None
