@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Container, Iterable, Sequence
 from typing import Protocol
 
 from ..trace.dtypes import product_dtype
-from ..trace.records import OpRecord
-from .graph_work import GraphValue
-from .running_order import Countable
-from .scoped_calls import Scope, read_info
+from ..trace.records import OpRecord, TensorInfo
+from .running_order import Countable, Numbered
+from .scoped_calls import Scope
 
-__all__ = ["list_reads", "list_reads_by_number", "make_record"]
+__all__ = ["list_reads", "make_record"]
+
+
+class _Value(Numbered, Protocol):
+    """A value of a graph."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that it takes; 0 where its shape is not known."""
+
+    @property
+    def info(self) -> TensorInfo:
+        """Its shape and dtype."""
 
 
 class _Ran(Protocol):
     """An operator that ran: the values that it reads, and the values that it makes."""
 
     @property
-    def inputs(self) -> Sequence[GraphValue]: ...
+    def inputs(self) -> Sequence[_Value]: ...
 
     @property
-    def outputs(self) -> Sequence[GraphValue]: ...
+    def outputs(self) -> Sequence[_Value]: ...
 
 
 class _Counted(_Ran, Countable, Protocol):
@@ -31,41 +41,29 @@ class _Counted(_Ran, Countable, Protocol):
     operator: str
 
 
-def list_reads(executed: Iterable[_Ran], inputs: Iterable[GraphValue]) -> list[tuple[int, ...]]:
-    """Return for each operator those whose results it reads, as `OpRecord.reads` has them."""
-    steps = [(map(_read_number, op.inputs), map(_read_number, op.outputs)) for op in executed]
-    return list_reads_by_number(steps, map(_read_number, inputs))
-
-
-def list_reads_by_number(
-    steps: Iterable[tuple[Iterable[int], Iterable[int]]],
-    inputs: Iterable[int],
-    hidden: Container[int] = (),
+def list_reads(
+    executed: Iterable[_Ran], inputs: Iterable[Numbered], hidden: Container[int] = ()
 ) -> list[tuple[int, ...]]:
     """Return for each operator in reports the operators whose results it reads, in the form of `OpRecord.reads`.
 
     Args:
-        steps: The numbers of the values that each operator reads and makes, in the order of execution.
-        inputs: The numbers of the values that the call gives.
+        executed: The operators in the order of execution.
+        inputs: The values that the call gives.
         hidden: The places of operators that reports leave out: they pass on values of the operators before them.
     """
-    makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
+    makers: dict[int, tuple[int, ...]] = {value.number: (-1,) for value in inputs}
     reads: list[tuple[int, ...]] = []
-    for index, (taken, made) in enumerate(steps):
+    for index, op in enumerate(executed):
         sources = set[int]()
-        for number in taken:
-            sources.update(makers.get(number, ()))
+        for value in op.inputs:
+            sources.update(makers.get(value.number, ()))
         in_order = tuple(sorted(sources))
         if index in hidden:
-            makers.update(dict.fromkeys(made, in_order))
+            makers.update((value.number, in_order) for value in op.outputs)
         else:
-            makers.update(dict.fromkeys(made, (len(reads),)))
+            makers.update((value.number, (len(reads),)) for value in op.outputs)
             reads.append(in_order)
     return reads
-
-
-_read_number: Callable[[GraphValue], int] = attrgetter("number")
-_read_bytes: Callable[[GraphValue], int] = attrgetter("bytes")
 
 
 def make_record(
@@ -82,18 +80,18 @@ def make_record(
 
     ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell.
     """
-    infos = tuple(map(read_info, op.outputs))
-    if op.macs and multiplied is None:
-        multiplied = product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype)
+    outputs = tuple(value.info for value in op.outputs)
+    if op.macs and outputs and multiplied is None:
+        multiplied = product_dtype([value.info.dtype for value in op.inputs], outputs[0].dtype)
     return OpRecord(
         operator=op.operator,
         layer=scope.path,
         call=scope.call,
         macs=op.macs,
         flops=op.flops,
-        bytes_read=sum(map(_read_bytes, op.inputs)) * op.times,
-        bytes_written=sum(map(_read_bytes, op.outputs)) * op.times,
-        outputs=infos,
+        bytes_read=sum(value.bytes for value in op.inputs) * op.times,
+        bytes_written=sum(value.bytes for value in op.outputs) * op.times,
+        outputs=outputs,
         phase=phase,
         is_masked=is_masked,
         product_dtype=multiplied,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from profilerkit import Report, profile  # noqa: E402 - numpy comes first, or the tests are skipped
-from profilerkit.backend_kit.graph_records import list_reads_by_number  # noqa: E402
+from profilerkit.backend_kit.graph_records import list_reads  # noqa: E402
 from profilerkit.models.loaders import load_model  # noqa: E402
 
 X = np.ones((2, 4), np.float32)
@@ -134,9 +135,14 @@ def test_an_operator_that_overwrites_its_input_is_what_is_read_then() -> None:
 
 def test_what_reports_do_not_show_hands_on_what_it_reads() -> None:
     """Values 10 and 20 are given; 11 is a product of them, 12 its other shape, and 13 the sum of that and of 20."""
-    steps = [([10, 20], [11]), ([11], [12]), ([12, 20], [13]), ([99], [14])]
-    assert list_reads_by_number(steps, [10, 20], hidden={1}) == [(-1,), (-1, 0), ()]
-    assert list_reads_by_number(steps, [10, 20]) == [(-1,), (0,), (-1, 1), ()]
+
+    def values(*numbers: int) -> list[Any]:
+        return [SimpleNamespace(number=number) for number in numbers]
+
+    numbers = [([10, 20], [11]), ([11], [12]), ([12, 20], [13]), ([99], [14])]
+    steps = [SimpleNamespace(inputs=values(*reads), outputs=values(*makes)) for reads, makes in numbers]
+    assert list_reads(steps, values(10, 20), hidden={1}) == [(-1,), (-1, 0), ()]
+    assert list_reads(steps, values(10, 20)) == [(-1,), (0,), (-1, 1), ()]
 
 
 def test_saved_reports_keep_them(tmp_path: Path) -> None:

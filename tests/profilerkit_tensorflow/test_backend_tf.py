@@ -235,6 +235,7 @@ def test_a_report_keeps_no_model_alive() -> None:
     del model
     gc.collect()
     assert alive() is None
+    assert report.layers is not None
     assert report.layers[-1]["macs"] == report["macs"] == 6 * 4 * 4 * 27
 
 

@@ -94,10 +94,11 @@ def copy_handle_data(source: Any, target: Any) -> None:
         _copy_handle_data(source, target)
 
 
-def count_held_bytes(handle: Any) -> int:
-    """Return the bytes of the variable behind a handle, of a graph or an eager one; 0 if they are not known."""
+def read_held_tensor(handle: Any) -> tuple[tuple[int | None, ...] | None, str]:
+    """Return the shape and the dtype of the variable behind a handle; of the handle itself if they are not known."""
     data = None if _get_handle_data is None else _get_handle_data(handle)
     if data is None or not data.shape_and_type:
-        return 0
+        return (), "resource"
     variable = data.shape_and_type[0]
-    return int(tf.TensorShape(variable.shape).num_elements() or 0) * int(tf.as_dtype(variable.dtype).size)
+    shape = tf.TensorShape(variable.shape)
+    return None if shape.rank is None else tuple(shape.as_list()), str(tf.as_dtype(variable.dtype).name)

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from profilerkit.costs import Shape
 from profilerkit.process.restoring import restored
 
 from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
-from ..compat.graphs import count_held_bytes
+from ..compat.graphs import read_held_tensor
 from ..costs import OpCall, Shapes
 from .departures import Departures
 from .ownership import Owner
@@ -89,20 +88,13 @@ class EagerOperators(ABC):
 
         ``are_given`` says which of its inputs are no constants in the model's code; by default all are constants.
         """
-        read = list(map(_describe, call.inputs))
-        looked_up = count_held_bytes(call.inputs[0]) if call.kind in LOOKUPS else 0
-        executed = Executed(
-            type=call.kind,
-            name=call.kind,
-            inputs=tuple(tensor.number for tensor in read),
-            outputs=tuple(map(_describe, call.outputs)),
-            times=1,
-            owner=owner,
-            input_bytes=looked_up + sum(tensor.bytes for tensor in read),
-            input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
-        )
-        self._ran.append(_Ran(executed, _write_for_formula(call, are_given)))
-        self._products.note(executed, read)
+        read, made = list(map(_describe, call.inputs)), list(map(_describe, call.outputs))
+        for_formula = _write_for_formula(call, read, made, are_given)
+        if call.kind in LOOKUPS:  # it reads the variable behind the handle
+            read[0] = Tensor(read[0].number, *read_held_tensor(call.inputs[0]))
+        executed = Executed(call.kind, read, made, 1, owner)
+        self._ran.append(_Ran(executed, for_formula))
+        self._products.note(executed)
 
     def price_all(self) -> None:
         """Compute the cost of all operators, once it is known which layers have a formula.
@@ -156,16 +148,18 @@ def _describe(tensor: Any) -> Tensor:
     return Tensor(identify_tensor(tensor), static_shape(tensor), tensor.dtype.name)
 
 
-def _write_for_formula(call: EagerCall, are_given: Sequence[bool]) -> OpCall:
+def _write_for_formula(
+    call: EagerCall, read: Sequence[Tensor], made: Sequence[Tensor], are_given: Sequence[bool]
+) -> OpCall:
     """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
     values = [tensor.numpy() if is_small(tensor) else None for tensor in call.inputs]
     attributes = zip(call.attributes[::2], map(_read_text, call.attributes[1::2]), strict=True)
     return OpCall(
         type=call.kind,
-        inputs=Shapes([_find_known_shape(tensor) for tensor in call.inputs]),
-        outputs=Shapes([_find_known_shape(tensor) for tensor in call.outputs]),
-        input_dtypes=tuple(tensor.dtype.name for tensor in call.inputs),
-        output_dtypes=tuple(tensor.dtype.name for tensor in call.outputs),
+        inputs=Shapes([tensor.known_shape for tensor in read]),
+        outputs=Shapes([tensor.known_shape for tensor in made]),
+        input_dtypes=tuple(tensor.dtype for tensor in read),
+        output_dtypes=tuple(tensor.dtype for tensor in made),
         attribute=dict(attributes).get,
         value=values.__getitem__,
         is_given=lambda index: bool(are_given) and are_given[index],
@@ -175,12 +169,6 @@ def _write_for_formula(call: EagerCall, are_given: Sequence[bool]) -> OpCall:
 def _read_text(value: Any) -> Any:
     """Return bytes as text, and any other value as it is."""
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _find_known_shape(tensor: Any) -> Shape | None:
-    """Return the shape of a tensor; None if a size is not known."""
-    shape = static_shape(tensor)
-    return None if shape is None or None in shape else Shape(size for size in shape if size is not None)
 
 
 def is_small(tensor: Any) -> bool:

@@ -127,7 +127,8 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     packing = read_packing(run.layers, read.variables)
     records = layer_records(run.layers, run.calls.calls, read.variables, packing.counts)
     results = [tensor.number for tensor in run.results]
-    shown = select_shown(run.executed, list_live_bytes(run.executed, (), run.inputs, (), results))
+    live_bytes = list_live_bytes(run.executed, (), run.inputs, (), results)
+    shown = select_shown(run.executed, live_bytes, run.inputs)
     weight_bytes, input_bytes = count_weight_bytes(records), sum(tensor.bytes for tensor in run.inputs)
     unsized = {_OF_VARIABLES: read.hidden} if read.hidden else {}
     if not read_number(tf.constant(0)):  # by its `id`, a tensor may be taken for one that is gone
@@ -135,7 +136,7 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     if read.hidden:
         unmade = f"{format_count(read.hidden, 'variable')} to which the function's code does not lead"
     else:
-        unmade = packing.describe_unknown(op.type for op in run.executed)
+        unmade = packing.describe_unknown(op.operator for op in run.executed)
     return ModelTrace(
         layers=records,
         operators=shown.operators,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
 
@@ -48,66 +47,7 @@ def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) ->
     are held elsewhere, and have no bytes here; nor have constants (`count_constant_bytes`).
     """
     writer = _StepWriter(inputs)
-    return tuple(writer.write(operator) for operator in operators)
-
-
-class _StepWriter:
-    """Turns operators into steps, one after the other."""
-
-    def __init__(self, inputs: Iterable[Tensor]) -> None:
-        #: The values that are given or made so far, by their numbers.
-        self._tensors = {tensor.number: tensor for tensor in inputs}
-        #: The type of the operator that has made each value.
-        self._makers: dict[int, str] = {}
-        self._lists = _Lists()
-
-    def write(self, operator: Executed) -> Step:
-        """Return the step of the next operator."""
-        sources = [self._tensors.get(number) for number in operator.inputs]
-        maker = self._makers.get(operator.inputs[0], "") if operator.inputs else ""
-        outputs = [_find_buffer(operator, index, sources) for index in range(len(operator.outputs))]
-        step = Step(
-            reads=_list_numbers(sources),
-            makes=tuple((output.tensor.number, self._count_bytes(operator, output, sources)) for output in outputs),
-            aliases={output.tensor.number: output.source.number for output in outputs if output.source is not None},
-            reuses=_list_numbers(list_reusable(operator.type, sources, maker)),
-            scratch=count_scratch_bytes(operator.type, sources, operator.outputs, operator.equation),
-        )
-        for tensor, source, _ in outputs:
-            self._lists.note_buffer(operator, tensor, sources[0] if operator.type in LIST_WRITES else source)
-            self._tensors[tensor.number], self._makers[tensor.number] = tensor, operator.type
-        return step
-
-    def _count_bytes(self, operator: Executed, output: _Output, sources: Sequence[Tensor | None]) -> int:
-        """Return the bytes that an output takes while it is alive."""
-        if output.is_held_elsewhere:
-            return 0
-        if output.tensor.dtype == "variant":
-            return self._lists.count_bytes(operator, sources, output.tensor, output.source)
-        return output.tensor.bytes
-
-
-class _Output(NamedTuple):
-    """An output of an operator, and its buffer.
-
-    Attributes:
-        tensor: The output.
-        source: The input in whose buffer it is; None if it has a buffer of its own, or of a tensor held elsewhere.
-        is_held_elsewhere: Whether its buffer is no buffer of the pass, like a constant's or a variable's.
-    """
-
-    tensor: Tensor
-    source: Tensor | None
-    is_held_elsewhere: bool
-
-
-def _find_buffer(operator: Executed, index: int, sources: Sequence[Tensor | None]) -> _Output:
-    """Return an output of an operator, by its index, with its buffer."""
-    output = operator.outputs[index]
-    shared = find_shared_input(operator.type, index, sources, output)
-    source = None if shared is None else sources[shared]
-    is_held_elsewhere = operator.type == "Const" or (shared is not None and source is None)
-    return _Output(output, source, is_held_elsewhere)
+    return tuple(writer.write(op) for op in operators)
 
 
 @dataclass(eq=False)
@@ -125,34 +65,65 @@ class _Buffer:
     is_listed: bool = False
 
 
-class _Lists:
-    """Counts the bytes of lists (variants): they are the bytes of the items that operators have put in."""
+class _StepWriter:
+    """Turns operators into steps, one after the other."""
 
-    def __init__(self) -> None:
-        #: The buffers of values, and the bytes of lists, by the numbers of the values.
+    def __init__(self, inputs: Iterable[Tensor]) -> None:
+        #: The values that are given or made so far, by their numbers; others are held elsewhere.
+        self._tensors = {tensor.number: tensor for tensor in inputs}
+        #: The type of the operator that has made each value, the buffer of each, and the bytes of each list.
+        self._makers: dict[int, str] = {}
         self._buffers: defaultdict[int, _Buffer] = defaultdict(_Buffer)
-        self._bytes: dict[int, int] = {}
+        self._list_bytes: dict[int, int] = {}
 
-    def note_buffer(self, operator: Executed, output: Tensor, before: Tensor | None) -> None:
+    def write(self, op: Executed) -> Step:
+        """Return the step of the next operator."""
+        kind, sources = op.operator, [self._tensors.get(tensor.number) for tensor in op.inputs]
+        maker = self._makers.get(op.inputs[0].number, "") if op.inputs else ""
+        makes: list[tuple[int, int]] = []
+        aliases: dict[int, int] = {}
+        for index, output in enumerate(op.outputs):
+            shared = find_shared_input(kind, index, sources, output)
+            source = None if shared is None else sources[shared]
+            is_held_elsewhere = kind == "Const" or (shared is not None and source is None)
+            makes.append((output.number, 0 if is_held_elsewhere else self._count_bytes(op, output, sources, source)))
+            if source is not None:
+                aliases[output.number] = source.number
+            self._note_buffer(op, output, sources[0] if kind in LIST_WRITES else source)
+            self._tensors[output.number], self._makers[output.number] = output, kind
+        return Step(
+            reads=_list_numbers(sources),
+            makes=tuple(makes),
+            aliases=aliases,
+            reuses=_list_numbers(list_reusable(kind, sources, maker)),
+            scratch=count_scratch_bytes(kind, sources, op.outputs, op.equation),
+        )
+
+    def _note_buffer(self, op: Executed, output: Tensor, before: Tensor | None) -> None:
         """Note the buffer of an output; ``before`` is its value under another name, or in an earlier state."""
-        buffer = _Buffer(operator.times) if before is None else self._buffers[before.number]
+        buffer = _Buffer(op.times) if before is None else self._buffers[before.number]
         # An operator that is none of the model's hands a value into a loop, or out of it.
-        self._buffers[output.number] = _Buffer(buffer.runs, is_carried=True) if operator.silent else buffer
+        self._buffers[output.number] = _Buffer(buffer.runs, is_carried=True) if op.silent else buffer
 
-    def count_bytes(
-        self, operator: Executed, sources: Sequence[Tensor | None], output: Tensor, source: Tensor | None
+    def _count_bytes(
+        self, op: Executed, output: Tensor, sources: Sequence[Tensor | None], source: Tensor | None
     ) -> int:
-        """Return the bytes of a list that an operator returns; ``source`` is the list in whose buffer it is."""
-        if operator.type in LIST_WRITES:
-            size = self._count_written(operator, sources[0], sources[LIST_WRITES[operator.type]])
-        elif operator.type == "TensorListFromTensor" and sources[0] is not None:
+        """Return the bytes that an output takes while it is alive; ``source`` is the input in whose buffer it is.
+
+        The bytes of a list (a variant) are those of the items that operators have put in.
+        """
+        if output.dtype != "variant":
+            return output.bytes
+        if op.operator in LIST_WRITES:
+            size = self._count_written(op, sources[0], sources[LIST_WRITES[op.operator]])
+        elif op.operator == "TensorListFromTensor" and sources[0] is not None:
             size = sources[0].bytes
         else:
-            size = 0 if source is None else self._bytes.get(source.number, 0)
-        self._bytes[output.number] = size
+            size = 0 if source is None else self._list_bytes.get(source.number, 0)
+        self._list_bytes[output.number] = size
         return size
 
-    def _count_written(self, operator: Executed, before: Tensor | None, item: Tensor | None) -> int:
+    def _count_written(self, op: Executed, before: Tensor | None, item: Tensor | None) -> int:
         """Return the bytes of a list after an operator in a loop has written an item to it in each run.
 
         An item that the loop does not make is the same tensor in each run, and counted elsewhere; unless it is one of
@@ -160,12 +131,12 @@ class _Lists:
         """
         if before is None or item is None:
             return 0
-        bytes_before, buffer = self._bytes.get(before.number, 0), self._buffers[item.number]
-        is_same_each_time = buffer.runs < operator.times and not buffer.is_carried
+        bytes_before, buffer = self._list_bytes.get(before.number, 0), self._buffers[item.number]
+        is_same_each_time = buffer.runs < op.times and not buffer.is_carried
         if buffer.is_listed or is_same_each_time:
             return bytes_before
         buffer.is_listed = True
-        return bytes_before + operator.times // self._buffers[before.number].runs * item.bytes
+        return bytes_before + op.times // self._buffers[before.number].runs * item.bytes
 
 
 def _list_numbers(tensors: Iterable[Tensor | None]) -> tuple[int, ...]:
@@ -175,8 +146,7 @@ def _list_numbers(tensors: Iterable[Tensor | None]) -> tuple[int, ...]:
 
 def count_constant_bytes(operators: Iterable[Executed]) -> int:
     """Return the bytes of the constants in a graph, which holds them as long as it is there."""
-    constants = [operator for operator in operators if operator.type == "Const"]
-    return sum(output.bytes for constant in constants for output in constant.outputs)
+    return sum(output.bytes for op in operators if op.operator == "Const" for output in op.outputs)
 
 
 def find_unsized_tensors(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
@@ -186,15 +156,15 @@ def find_unsized_tensors(operators: Iterable[Executed], inputs: Iterable[Tensor]
     """
     tensors = {tensor.number: tensor for tensor in inputs}
     unsized = Counter("input" for tensor in tensors.values() if tensor.is_unsized)
-    for operator in operators:
-        sources = [tensors.get(number) for number in operator.inputs]
+    for op in operators:
+        sources = [tensors.get(tensor.number) for tensor in op.inputs]
         makes_unsized = any(
             output.is_unsized
-            and not is_too_small(operator.type, index)
-            and find_shared_input(operator.type, index, sources, output) is None
-            for index, output in enumerate(operator.outputs)
+            and not is_too_small(op.operator, index)
+            and find_shared_input(op.operator, index, sources, output) is None
+            for index, output in enumerate(op.outputs)
         )
         if makes_unsized:
-            unsized[operator.type] += operator.times
-        tensors.update((output.number, output) for output in operator.outputs)
+            unsized[op.operator] += op.times
+        tensors.update((output.number, output) for output in op.outputs)
     return dict(unsized)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from profilerkit.backend_kit.graph_records import list_reads_by_number
-from profilerkit.trace.dtypes import product_dtype
-from profilerkit.trace.records import OpRecord, TensorInfo
+from profilerkit.backend_kit.graph_records import list_reads, make_record
+from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.trace.records import OpRecord
 
 from ..costs.registry import COSTS
-from .tensor_facts import PartialShape
+from .tensor_facts import Tensor
 from .values import Executed
 
 __all__ = ["BOOKKEEPING", "count_operator_macs", "select_shown"]
@@ -32,41 +32,22 @@ class _Shown(NamedTuple):
     live_bytes: tuple[int, ...]
 
 
-def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], inputs: Iterable[int] = ()) -> _Shown:
+def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], inputs: Iterable[Tensor]) -> _Shown:
     """Return the executed operators that reports show.
 
-    ``live_bytes`` has a number for each executed operator, ``inputs`` the numbers of the values that the call gives.
+    ``live_bytes`` has a number for each executed operator, ``inputs`` are the tensors that the call gives.
     """
-    hidden = {index for index, op in enumerate(executed) if op.silent or op.type in BOOKKEEPING}
+    hidden = {index for index, op in enumerate(executed) if op.silent or op.operator in BOOKKEEPING}
     shown = [index for index in range(len(executed)) if index not in hidden]
-    steps = ((op.inputs, [output.number for output in op.outputs]) for op in executed)
-    reads = list_reads_by_number(steps, inputs, hidden)
+    reads = list_reads(executed, [tensor for tensor in inputs if tensor.bytes], hidden)
     records = [_record(executed[index], op_reads) for index, op_reads in zip(shown, reads, strict=True)]
     return _Shown(tuple(records), tuple(live_bytes[index] for index in shown))
 
 
 def _record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     """Return the record of one operator."""
-    outputs = tuple(TensorInfo(_write_sizes(output.shape), output.dtype) for output in op.outputs)
-    return OpRecord(
-        operator=op.type,
-        layer=op.owner.path,
-        call=op.owner.call,
-        macs=op.macs,
-        flops=op.flops,
-        bytes_read=op.input_bytes * op.times,
-        bytes_written=sum(output.bytes for output in op.outputs) * op.times,
-        outputs=outputs,
-        phase="backward" if op.is_backward else "forward",
-        product_dtype=product_dtype(op.input_dtypes, outputs[0].dtype) if op.macs and outputs else None,
-        reads=reads,
-        missing=op.missing,
-    )
-
-
-def _write_sizes(shape: PartialShape) -> tuple[int, ...]:
-    """Return a shape for reports, with -1 for a size that is not known."""
-    return () if shape is None else tuple(-1 if size is None else size for size in shape)
+    phase = "backward" if op.is_backward else "forward"
+    return make_record(op, Scope(op.owner.path, op.owner.call), reads, phase=phase)
 
 
 def count_operator_macs(executed: Iterable[Executed]) -> int | None:

@@ -49,7 +49,7 @@ def price(done: Executed, call: OpCall) -> None:
 def make_layer_operator(layer: LayerCost, times: int, is_backward: bool = False) -> Executed:
     """Return the operator that stands for a whole call of a layer among the others."""
     name = name_layer_operator("layer", layer.call.layer_type)
-    executed = Executed(name, name, (), (), times, layer.call, is_backward=is_backward)
+    executed = Executed(name, (), (), times, layer.call, is_backward=is_backward)
     if layer.cost.is_counted:
         executed.macs, executed.flops = layer.cost.times(times)
     else:

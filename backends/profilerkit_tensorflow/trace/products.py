@@ -19,7 +19,7 @@ with a sparse matrix, which costs a multiply-accumulate for each number of the r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 
@@ -64,24 +64,25 @@ class Products:
         self._weighted: set[Executed] = set()
         self._corrections: list[Callable[[], None]] = []
 
-    def note(self, latest: Executed, inputs: Sequence[Tensor]) -> None:
-        """Note an operator that has just run, and the tensors that it has read."""
+    def note(self, latest: Executed) -> None:
+        """Note an operator that has just run."""
+        inputs, kind = latest.inputs, latest.operator
         makers = [self._makers.get(tensor.number) for tensor in inputs]
         first = makers[0] if makers else None
-        if latest.type not in (*_VIEWS, *_SHAPES):
+        if kind not in (*_VIEWS, *_SHAPES):
             self._readers.update({maker for maker in makers if maker is not None})
-        if latest.type in _TO_BATCH:
+        if kind in _TO_BATCH:
             self._note_share(latest, inputs[0], latest.outputs[0])
-        elif latest.type in _TO_SPACE and first is not None and first.type in _CONVOLUTIONS:
+        elif kind in _TO_SPACE and first is not None and first.operator in _CONVOLUTIONS:
             self._note_share(latest, latest.outputs[0], inputs[0])
             self._corrections.append(partial(self._leave_out_cropped, first, latest))
-        elif latest.type in _GRADIENTS and makers[2] in self._shares:
+        elif kind in _GRADIENTS and makers[2] in self._shares:
             self._corrections.append(partial(latest.scale, self._shares[makers[2]]))
-        elif latest.type == "Mul" and any(maker is not None and maker.type in _GATHERS for maker in makers):
+        elif kind == "Mul" and any(maker is not None and maker.operator in _GATHERS for maker in makers):
             self._weighted.add(latest)
-        elif latest.type in _SUMS and first in self._weighted:
+        elif kind in _SUMS and first in self._weighted:
             self._corrections.append(partial(_count_as_product, first, latest))
-        maker = first if first is not None and latest.type in _VIEWS else latest
+        maker = first if first is not None and kind in _VIEWS else latest
         self._makers.update((tensor.number, maker) for tensor in latest.outputs)
 
     def note_readers(self, numbers: Iterable[int]) -> None:
@@ -95,8 +96,8 @@ class Products:
 
     def _note_share(self, operator: Executed, kept: Tensor, padded: Tensor) -> None:
         """Note the share of padded elements that are kept, if the sizes are known."""
-        if kept.elements is not None and padded.elements:
-            self._shares[operator] = Fraction(kept.elements, padded.elements)
+        if kept.known_shape is not None and padded.known_shape is not None and padded.known_shape.numel:
+            self._shares[operator] = Fraction(kept.known_shape.numel, padded.known_shape.numel)
 
     def _leave_out_cropped(self, convolution: Executed, cropping: Executed) -> None:
         """Count the share of a convolution's output that is not cropped; all if anything else reads the output."""

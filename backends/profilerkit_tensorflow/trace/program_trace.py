@@ -31,11 +31,11 @@ def trace_of_program(program: Program) -> ModelTrace:
     walk = Walk(program.calls.ownership, HANDLERS, program.calls.forward_end)
     arguments = _list_arguments(program, walk.folding)
     results = [value.number for value in walk.run(program.graph, [argument.value for argument in arguments])]
-    inputs = [argument.value.describe() for argument in arguments if not argument.is_captured]
-    captures = [argument.value.describe() for argument in arguments if argument.is_captured]
+    inputs = [argument.value for argument in arguments if not argument.is_captured]
+    captures = [argument.value for argument in arguments if argument.is_captured]
     work, executed = walk.work, walk.work.operators
     live_bytes = work.select_counted(list_live_bytes(work.steps, work.loops, inputs, captures, results))
-    shown = select_shown(executed, live_bytes, [tensor.number for tensor in inputs if tensor.bytes])
+    shown = select_shown(executed, live_bytes, inputs)
     layers = record_program_layers(program)
     held_bytes = layers.weight_bytes + sum(tensor.bytes for tensor in captures) + count_constant_bytes(executed)
     input_bytes = sum(tensor.bytes for tensor in inputs)
@@ -47,7 +47,7 @@ def trace_of_program(program: Program) -> ModelTrace:
         uncounted=dict(work.count_missing()),
         method="a traced graph",
         notes=tuple(_list_notes(walk, program, layers.packing.counts)),
-        unmade_weights=layers.packing.describe_unknown(op.type for op in executed),
+        unmade_weights=layers.packing.describe_unknown(op.operator for op in executed),
         program=program,
         choices=tuple(work.choices),
         operator_macs=count_operator_macs(executed),

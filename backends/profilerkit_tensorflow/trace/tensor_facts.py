@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-__all__ = [
-    "PartialShape",
-    "Tensor",
-    "common_shape",
-    "count_tensor_bytes",
-    "is_more_known",
-    "static_shape",
-]
+from profilerkit.costs import Shape
+from profilerkit.trace.records import TensorInfo
+
+__all__ = ["PartialShape", "Tensor", "common_shape", "count_tensor_bytes", "is_more_known", "static_shape"]
 
 #: The dimensions of a tensor, None for an unknown one; None if even their number is unknown.
 PartialShape: TypeAlias = "tuple[int | None, ...] | None"
 
 
-class Tensor(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Tensor:
     """The known facts about one tensor that an operator reads or makes.
 
     Attributes:
@@ -34,10 +32,10 @@ class Tensor(NamedTuple):
     dtype: str
 
     @property
-    def elements(self) -> int | None:
-        """The number of its elements; None if it is not known."""
+    def known_shape(self) -> Shape | None:
+        """The shape if every dimension is known."""
         sizes = [size for size in self.shape or () if size is not None]
-        return None if self.shape is None or len(sizes) < len(self.shape) else prod(sizes)
+        return None if self.shape is None or len(sizes) < len(self.shape) else Shape(sizes)
 
     @property
     def bytes(self) -> int:
@@ -49,6 +47,11 @@ class Tensor(NamedTuple):
         """Whether its bytes are unknown; handles, variants and strings have none that could be known."""
         has_bytes = self.dtype not in ("resource", "variant", "string")
         return has_bytes and (self.shape is None or (None in self.shape and 0 not in self.shape))
+
+    @property
+    def info(self) -> TensorInfo:
+        """Shape and dtype for reports, with -1 for a size that is not known."""
+        return TensorInfo(tuple(-1 if size is None else size for size in self.shape or ()), self.dtype)
 
 
 def count_tensor_bytes(shape: PartialShape, dtype: str) -> int:

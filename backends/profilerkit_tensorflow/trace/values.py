@@ -9,7 +9,6 @@ from typing import Any
 
 from profilerkit.backend_kit import graph_branches
 from profilerkit.backend_kit.running_order import RunningOrder
-from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 
 from .ownership import Owner
@@ -17,20 +16,17 @@ from .tensor_facts import PartialShape, Tensor, common_shape
 
 __all__ = ["LOOKUPS", "NOT_FOLDED", "Executed", "Scope", "Value", "Work", "count_one"]
 
-#: Operators that read a variable by its handle, whose bytes are the variable's.
+#: Operators that read a variable by its handle.
 LOOKUPS = ("ResourceGather", "ResourceGatherNd")
 #: The content of `Value.constant` before it is first read.
 NOT_FOLDED: Any = object()
 
 
 @dataclass(eq=False, slots=True)
-class Value:
+class Value(Tensor):
     """One tensor that flows through a graph, and the facts about it that are known before the model runs.
 
     Attributes:
-        number: Its identity among the values of a walk.
-        shape: Its shape, as far as it is known.
-        dtype: The name of its dtype.
         tensor: The graph's tensor that it comes from, which knows the content of a resource.
         scope: The scope of its operator.
         constant: Its numpy array, or None if that is not known.
@@ -38,25 +34,11 @@ class Value:
         length: How many elements a list has.
     """
 
-    number: int
-    shape: PartialShape
-    dtype: str
     tensor: Any
     scope: Scope | None = None
     constant: Any = NOT_FOLDED
     elements: PartialShape = None
     length: int | None = None
-
-    @property
-    def known_shape(self) -> Shape | None:
-        """The shape if every dimension is known."""
-        if self.shape is None or None in self.shape:
-            return None
-        return Shape(self.shape)  # type: ignore[arg-type]
-
-    def describe(self) -> Tensor:
-        """Return the facts about it that the rules about memory need."""
-        return Tensor(self.number, self.shape, self.dtype)
 
     def common(self, other: Value) -> Value:
         """Return the common facts of two values: the known facts about a variable that has one of the values."""
@@ -122,41 +104,35 @@ class Executed:
     """One operator of a graph, in the order of execution.
 
     Attributes:
-        type: The name of its kind: "Conv2D".
-        name: Its own name in its graph.
-        inputs: The numbers of the values that it reads.
+        operator: The name of its kind: "Conv2D".
+        inputs: The values that it reads.
         outputs: The values that it makes.
         times: How often it runs.
         owner: The layer that it belongs to.
         macs: Multiply-accumulates of all its runs together.
         flops: Floating-point operations of all its runs together.
         missing: The work that is not counted, in words; empty if all is counted.
-        input_bytes: The bytes of its inputs, in one run.
         equation: The equation of an ``Einsum``.
         silent: Whether it is no operator of the model, but hands a value into a loop or out of it.
         is_backward: Whether it belongs to the gradients of a training step.
-        input_dtypes: The dtypes of its first two inputs.
     """
 
-    type: str
-    name: str
-    inputs: tuple[int, ...]
-    outputs: tuple[Tensor, ...]
+    operator: str
+    inputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]
     times: int
     owner: Owner
     macs: int = 0
     flops: int = 0
     missing: str = ""
-    input_bytes: int = 0
     equation: str = ""
     silent: bool = False
     is_backward: bool = False
-    input_dtypes: tuple[str, ...] = ()
 
     @classmethod
-    def of_handing_on(cls, value: Value, result: Tensor, owner: Owner) -> Executed:
-        """Return an operator that hands a value on as another value, in the same buffer."""
-        return cls("Identity", "", (value.number,), (result,), 1, owner, silent=True)
+    def of_handing_on(cls, values: Sequence[Tensor], results: Sequence[Tensor], owner: Owner) -> Executed:
+        """Return an operator that hands values on as others, in the same buffers."""
+        return cls("Identity", values, results, 1, owner, silent=True)
 
     def scale(self, share: Fraction) -> None:
         """Reduce the cost to a share of it."""

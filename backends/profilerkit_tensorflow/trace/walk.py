@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.running_order import Body, note_apart
 
-from ..compat.graphs import count_held_bytes
+from ..compat.graphs import read_held_tensor
 from .folding import Folding
 from .known_shapes import Specialized
 from .list_shapes import note_elements, read_shape
@@ -22,7 +22,7 @@ from .ownership import Owner, Ownership
 from .pricing import OperatorPrices, make_layer_operator
 from .products import Products
 from .running_order import list_read_inputs, list_running_operators
-from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
+from .tensor_facts import Tensor, is_more_known, static_shape
 from .values import LOOKUPS, Executed, Scope, Value, Work
 
 __all__ = ["Handler", "Walk"]
@@ -128,13 +128,12 @@ class Walk:
         """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
         twin = self.folding.new_value(description.shape, value.dtype, value.tensor)
         twin.elements, twin.length = description.elements, description.length
-        self.work.append(Executed.of_handing_on(value, twin.describe(), owner))
+        self.work.append(Executed.of_handing_on((value,), (twin,), owner))
         return twin
 
     def hold(self, values: Sequence[Value], owner: Owner) -> None:
         """Keep the inputs of a branch or a loop alive until here."""
-        numbers = tuple(value.number for value in values)
-        self.work.hold(Executed("Identity", "", numbers, (), 1, owner, silent=True))
+        self.work.hold(Executed.of_handing_on(values, (), owner))
 
     def _set_values(self, scope: Scope, tensors: Sequence[Any], values: Sequence[Value]) -> None:
         """Make these the values of tensors of a scope.
@@ -181,21 +180,20 @@ class Walk:
 
     def _note(self, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope) -> Executed:
         """Add an operator, without its cost, to the work."""
-        looked_up = count_held_bytes(operator.inputs[0]) if operator.type in LOOKUPS else 0
+        read: list[Tensor] = [*inputs]
+        if operator.type in LOOKUPS:  # it reads the variable behind the handle
+            read[0] = Tensor(read[0].number, *read_held_tensor(operator.inputs[0]))
         done = Executed(
-            type=operator.type,
-            name=operator.name,
-            inputs=tuple(value.number for value in inputs),
-            outputs=tuple(value.describe() for value in outputs),
+            operator=operator.type,
+            inputs=read,
+            outputs=outputs,
             times=scope.times,
             owner=self.find_owner(operator, scope),
-            input_bytes=looked_up + sum(count_tensor_bytes(value.shape, value.dtype) for value in inputs),
-            input_dtypes=tuple(value.dtype for value in inputs[:2]),
             equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
             is_backward=self.is_backward(operator, scope),
         )
         self.work.append(done)
-        self._products.note(done, [value.describe() for value in inputs])
+        self._products.note(done)
         return done
 
     def _count_by_layer(self, done: Executed, scope: Scope) -> bool:

@@ -25,8 +25,9 @@ def floats(value: int, *shape: int | None) -> Tensor:
 def run(
     kind: str, inputs: tuple[int, ...] = (), outputs: tuple[Tensor, ...] = (), times: int = 1, **facts: Any
 ) -> Executed:
-    """Return an operator that ran."""
-    return Executed(kind, "", inputs, outputs, times, Owner("", 0), **facts)
+    """Return an operator that ran; the inputs are the numbers of values."""
+    read = [Tensor(number, None, "float32") for number in inputs]
+    return Executed(kind, read, outputs, times, Owner("", 0), **facts)
 
 
 def step(kind: str, inputs: list[Tensor], *outputs: Tensor, equation: str = "") -> Step:

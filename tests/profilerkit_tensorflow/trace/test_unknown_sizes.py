@@ -46,7 +46,8 @@ def test_several_calls_are_counted() -> None:
 
 def run(kind: str, inputs: tuple[int, ...], *outputs: tuple[int, Any, str], times: int = 1) -> Executed:
     """Return an operator that ran."""
-    return Executed(kind, "", inputs, tuple(Tensor(*output) for output in outputs), times, Owner("", 0))
+    read = [Tensor(number, None, "float32") for number in inputs]
+    return Executed(kind, read, [Tensor(*output) for output in outputs], times, Owner("", 0))
 
 
 def test_what_makes_a_tensor_of_unknown_size() -> None:
