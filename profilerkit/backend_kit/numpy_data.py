@@ -124,7 +124,6 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
         if value.name not in tensors:
             raise InputError(
                 f"the input {value.name!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
-                f"{_suspect_constant(value, declared)}"
             )
     bound = {}
     for value in declared:
@@ -135,20 +134,6 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
         _require_fitting(value, tensor)
         bound[value.name] = tensor
     return bound
-
-
-def _suspect_constant(missing: Declared, declared: Sequence[Declared]) -> str:
-    """Return the end of an error message: what an input without a batch may be if other inputs have one."""
-
-    def is_fixed(value: Declared) -> bool:
-        return value.dims is not None and all(isinstance(size, int) for size in value.dims)
-
-    if not is_fixed(missing) or all(map(is_fixed, declared)):
-        return ""
-    return (
-        f"; its shape is {tuple(missing.dims or ())} for every batch: if it is a constant that the export has made an "
-        "input, as tf2onnx does with tensors that are no variables, export it as a variable; else give it by name"
-    )
 
 
 def _require_declared(names: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -1,28 +1,8 @@
 """Costs of the operators of a graph, by name: for frameworks whose operators have input and output shapes and dtypes.
 
 A backend makes one `CostRegistry` for its formulas, and one `OperatorCosts` over it. Its adapters register operators,
-and its trace asks for the cost of one `OperatorCall` at a time::
-
-    COSTS = CostRegistry("JAX", called_with={"operator": CallForm(("call",))})
-    OPERATORS = OperatorCosts(COSTS, example="dot_general")
-
-    OPERATORS.register_free("reshape", "transpose")
-    OPERATORS.register_elementwise(elementwise.elementary("EXP"), "exp", "exp2")
-    OPERATORS.register_reduction(reduction.total, "reduce_sum")
-
-    @OPERATORS.register("dot_general")
-    def dot_general(call):
-        ...
-
-    try:
-        cost = OPERATORS.cost(call)
-    except UnknownShapeError:
-        ...  # report the operator as not counted: "dot_general of unknown shape"
-    if cost is None:
-        ...  # report the operator as not counted: "dot_general"
-
-An operator is counted only if it is registered. All others have no cost, and are to be reported as not counted: an
-operator that does no arithmetic has to be registered as free.
+and its trace asks for the price of one `OperatorCall` at a time. An operator is counted only if it is registered; all
+others are reported as not counted: an operator that does no arithmetic has to be registered as free.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ another way to the same numbers, a note, or an error.
 
 from __future__ import annotations
 
-import sys
+from contextlib import suppress
 from importlib import import_module
-from types import ModuleType
-from typing import Any, NamedTuple
+from pkgutil import resolve_name
+from typing import Any
 
 from ..errors import NotOfferedError
 from .installed import find_version
@@ -20,6 +20,7 @@ __all__ = ["PrivateNames", "field", "find", "make_refusal"]
 def find(path: str) -> Any:
     """Return the object at a dotted path, importing the modules on the way; None if there is no such name.
 
+    Where a package has a module, and something else, of the same name, a path through it leads through the module.
     Raises `ImportError` if the framework itself is not installed: its backend cannot be imported then.
 
     >>> import os
@@ -28,45 +29,12 @@ def find(path: str) -> Any:
     >>> find("os.path._no_such_name") is None
     True
     """
-    start = _find_module(path)
-    value = start.module
-    for name in start.names:
-        try:
-            value = getattr(value, name)
-        except AttributeError:
-            value = _import_submodule(value, name)
-            if value is None:
-                return None
-    return value
-
-
-def _import_submodule(value: Any, name: str) -> ModuleType | None:
-    """Return a module that a package has not imported yet; None where there is none of that name."""
-    if not isinstance(value, ModuleType):
-        return None
-    try:
-        return import_module(f"{value.__name__}.{name}")
-    except ImportError:
-        return None
-
-
-class _Start(NamedTuple):
-    """The innermost module on a path, and the names behind it."""
-
-    module: Any
-    names: list[str]
-
-
-def _find_module(path: str) -> _Start:
-    """Return the innermost module on a path; the last name is none, as a package may have a function of its name."""
-    parts = path.split(".")
-    for count in range(len(parts) - 1, 1, -1):
-        name = ".".join(parts[:count])
-        try:
-            return _Start(sys.modules.get(name) or import_module(name), parts[count:])
-        except ImportError:
-            continue
-    return _Start(import_module(parts[0]), parts[1:])
+    import_module(path.partition(".")[0])
+    parent, _, name = path.rpartition(".")
+    for spelling in (f"{parent}:{name}", path):  # an attribute of a module; else a module, or a member of a class
+        with suppress(ImportError, AttributeError):
+            return resolve_name(spelling)
+    return None
 
 
 def field(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.call_stack import note_unlisted
@@ -29,10 +29,8 @@ __all__ = ["count_program_macs", "observe_run", "trace_of_program"]
 def trace_of_program(program: Program) -> ModelTrace:
     """Walk over a traced program, of a pass or of a training step, and return its trace."""
     walk = Walk(program.calls.ownership, HANDLERS, program.calls.forward_end)
-    arguments = _list_arguments(program, walk.folding)
-    results = [value.number for value in walk.run(program.graph, [argument.value for argument in arguments])]
-    inputs = [argument.value for argument in arguments if not argument.is_captured]
-    captures = [argument.value for argument in arguments if argument.is_captured]
+    inputs, captures = _list_arguments(program, walk.folding)
+    results = [value.number for value in walk.run(program.graph, [*inputs, *captures])]
     work, executed = walk.work, walk.work.operators
     live_bytes = work.select_counted(list_live_bytes(work.steps, work.loops, inputs, captures, results))
     shown = select_shown(executed, live_bytes, inputs)
@@ -66,7 +64,8 @@ def count_program_macs(program: Program) -> int | None:
     """Return the multiply-accumulates of a program's operators; None if not all are known."""
     walk = Walk(program.calls.ownership, HANDLERS)
     try:
-        walk.run(program.graph, [argument.value for argument in _list_arguments(program, walk.folding)])
+        inputs, captures = _list_arguments(program, walk.folding)
+        walk.run(program.graph, [*inputs, *captures])
     except CostFormulaError:  # the trace has said it
         return None
     return None if sum_macs(walk) is None else count_operator_macs(walk.work.operators)
@@ -78,34 +77,23 @@ def count_program_macs(program: Program) -> int | None:
 _MOST_BYTES_READ = 64
 
 
-class _Argument(NamedTuple):
-    """The argument for one input of a program's graph.
+def _list_arguments(program: Program, folding: Folding) -> tuple[list[Value], list[Value]]:
+    """Return the values of a call of a program: of its inputs, and of its captures, which its graph has behind them.
 
-    Attributes:
-        value: Its value, of the shape in the call. Each part of a sparse or ragged tensor is an argument: a sparse
-            tensor of 1000 x 1000 that stores 5 values has values of shape (5,) and indices of shape (5, 2).
-        is_captured: Whether the function holds it, and the caller does not give it.
+    Each part of a sparse or ragged tensor is an input: a sparse tensor of 1000 x 1000 that stores 5 values has values
+    of shape (5,) and indices of shape (5, 2). ``folding`` makes the values.
     """
-
-    value: Value
-    is_captured: bool
-
-
-def _list_arguments(program: Program, folding: Folding) -> list[_Argument]:
-    """Return the arguments of a call of a program, in the order of its graph's inputs; ``folding`` makes the values."""
-    arguments = []
-    captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
-    inputs = iter(program.inputs)  # in the order of the placeholders
-    for placeholder in program.graph.inputs:
-        is_captured = placeholder.name in captures
-        source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
+    inputs, captures = [], []
+    for placeholder, source in zip(program.graph.inputs, program.inputs, strict=False):
         value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
-        if is_captured:
-            value.constant = source.numbers  # the same in each call
-        else:  # decisions by its numbers hold for this call alone
-            folding.give_input(value, source.numbers)
-        arguments.append(_Argument(value, is_captured))
-    return arguments
+        folding.give_input(value, source.numbers)  # decisions by its numbers hold for this call alone
+        inputs.append(value)
+    for tensor, placeholder in program.graph.captures:
+        source = _describe_captured(tensor, placeholder)
+        value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
+        value.constant = source.numbers  # the same in each call
+        captures.append(value)
+    return inputs, captures
 
 
 def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
