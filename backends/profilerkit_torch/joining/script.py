@@ -42,9 +42,9 @@ class Workload(NamedTuple):
         return list(list_tensors([self.inputs, self.named]))
 
     def find_device(self) -> torch.device:
-        """Return the device of the first input, or else of the first weight."""
-        tensors = [*self.list_inputs(), *self.model.parameters()]
-        return tensors[0].device if tensors else torch.device("cpu")
+        """Return the device of the first input or weight that is not on the CPU: a model may move its inputs there."""
+        devices = [tensor.device for tensor in [*self.list_inputs(), *self.model.parameters()]]
+        return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
 
 
 def profile_model(

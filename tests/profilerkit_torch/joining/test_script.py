@@ -271,3 +271,11 @@ def find_layers_around(operator: dict[str, Any], events: list[dict[str, Any]]) -
         and event["ts"] <= operator["ts"]
         and operator["ts"] + operator["dur"] <= event["ts"] + event["dur"]
     }
+
+
+def test_the_device_is_that_of_the_weights_if_the_model_moves_its_inputs() -> None:
+    """Without it the kernels of the device would be missing from the profile, and the host's time be theirs."""
+    x = torch.ones(1, 4)
+    assert script.Workload(nn.Linear(4, 2, device="meta"), (x,), {}, training=False).find_device().type == "meta"
+    assert script.Workload(nn.Linear(4, 2), (x,), {}, training=False).find_device().type == "cpu"
+    assert script.Workload(nn.ReLU(), (), {"x": x.to("meta")}, training=False).find_device().type == "meta"
