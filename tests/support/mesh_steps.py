@@ -22,7 +22,7 @@ from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import RankTrace
 from profilerkit_torch.compat.meshes import make_fake_store
 from profilerkit_torch.compat.tensors import FakeTensorMode
-from profilerkit_torch.meshes import gradient_bucket, weight_gathers
+from profilerkit_torch.meshes import gathered_weights, gradient_bucket
 from profilerkit_torch.meshes.ranks import trace_rank
 
 
@@ -113,7 +113,7 @@ BUCKETS = {"small": 3_000_000, "tiny": 1_000_000, "": 500_000_000}
 
 def make_step(name: str, step: Step) -> RankTrace:
     is_bare = name == "zero3 without reuse"
-    weight_gathers.AHEAD, weight_gathers.REUSE = (0, 0) if is_bare else (50_000_000, 1_000_000_000)
+    gathered_weights.AHEAD, gathered_weights.REUSE = (0, 0) if is_bare else (50_000_000, 1_000_000_000)
     gradient_bucket.GradientBucket.ELEMENTS = next(elements for size, elements in BUCKETS.items() if size in name)
     inputs = ModelInputs(networks.words())
     if "pp" in step.mesh:

@@ -102,24 +102,15 @@ class _Partitions:
             parameter for parameter in self.parameters if any(part.rank == rank for part in self.list_slices(parameter))
         ]
 
-    def list_slices(self, parameter: torch.Tensor) -> list[_Slice]:
-        """Return the elements of a weight in each partition."""
+    def list_slices(self, parameter: torch.Tensor) -> Iterator[_Slice]:
+        """Yield the elements of a weight in each partition."""
         end = self._ends[id(parameter)]
         position = end - parameter.numel()
-        slices = []
         while position < end:
             rank = position // self.size
             until = min(end, (rank + 1) * self.size)
-            slices.append(_Slice(rank, until - position))
+            yield _Slice(rank, until - position)
             position = until
-        return slices
-
-
-class _Reduction(NamedTuple):
-    """One all-reduce: the number of its elements, and of its slices."""
-
-    elements: int
-    slices: int
 
 
 class _ReducedBucket(GradientBucket):
@@ -129,35 +120,30 @@ class _ReducedBucket(GradientBucket):
         super().__init__(partitions.parameters, partitions.dtype, group, recorder)
         self._partitions = partitions
         self._local_ids = {id(parameter) for parameter in partitions.local}
-        self._local_elements = sum(parameter.numel() for parameter in partitions.local)
         #: The gradients that are kept of this pass; None before the first of them was reduced.
         self._gradients: torch.Tensor | None = None
         #: Their sums over all earlier passes; None before the first pass is over.
         self._sums: torch.Tensor | None = None
 
     def exchange(self, source: torch.Tensor) -> None:
-        """Reduce the gradients that wait, several slices at a time."""
-        slices = [part for parameter in self.waiting for part in self._partitions.list_slices(parameter)]
-        for reduction in _group_slices(_merge_neighbors(slices), self.ELEMENTS):
-            self._reduce(source, reduction)
-
-    def _reduce(self, source: torch.Tensor, reduction: _Reduction) -> None:
-        """Reduce slices: one slice inside the bucket, several in a tensor that they are copied to.
+        """Reduce the gradients that wait: one slice inside the bucket, several in a tensor that they are copied to.
 
         The begin of a slice in the bucket makes no difference to sizes: a view of as many elements stands for it.
         """
-        with self.recorder.work_apart("", "communication", overlaps=False):
-            if reduction.slices > 1:
-                reduced = torch.empty(reduction.elements, dtype=self.dtype)
-            else:
-                reduced = source.narrow(0, 0, reduction.elements)
-            dist.all_reduce(reduced, group=self.group)
+        slices = [part for parameter in self.waiting for part in self._partitions.list_slices(parameter)]
+        for together in _group_slices(slices, self.ELEMENTS):
+            elements = sum(together)
+            with self.recorder.work_apart("", "communication", overlaps=False):
+                is_alone = len(together) == 1
+                reduced = source.narrow(0, 0, elements) if is_alone else torch.empty(elements, dtype=self.dtype)
+                dist.all_reduce(reduced, group=self.group)
 
     def keep(self) -> None:
         """Allocate the gradients of the rank's own partition when the first of them was reduced."""
         if self._gradients is None and any(id(parameter) in self._local_ids for parameter in self.waiting):
             with self.recorder.work_apart("", "gradients"):
-                self._gradients = torch.empty(self._local_elements, dtype=self.dtype)
+                elements = sum(parameter.numel() for parameter in self._partitions.local)
+                self._gradients = torch.empty(elements, dtype=self.dtype)
 
     def add_up(self) -> None:
         """Add the gradients of this pass to the sums over earlier passes."""
@@ -169,29 +155,20 @@ class _ReducedBucket(GradientBucket):
         self._gradients = None
 
 
-def _merge_neighbors(slices: Iterable[_Slice]) -> list[_Slice]:
-    """Return slices; slices that follow each other in the same partition are joined.
+def _group_slices(slices: Iterable[_Slice], most: int) -> Iterator[list[int]]:
+    """Yield the elements of the slices that are reduced together; neighbors in one partition are one slice.
 
-    >>> _merge_neighbors([_Slice(rank=0, elements=3), _Slice(rank=0, elements=4), _Slice(rank=1, elements=5)])
-    [_Slice(rank=0, elements=7), _Slice(rank=1, elements=5)]
+    An all-reduce takes slices until it has more than ``most`` elements. The slice that exceeds them is included, as in
+    DeepSpeed, which compares the sum after it has added a slice.
+
+    >>> list(_group_slices([_Slice(0, 2), _Slice(0, 4), _Slice(1, 6), _Slice(2, 6)], most=10))
+    [[6, 6], [6]]
     """
-    by_rank = groupby(slices, key=lambda part: part.rank)
-    return [_Slice(rank, sum(part.elements for part in neighbors)) for rank, neighbors in by_rank]
-
-
-def _group_slices(slices: Iterable[_Slice], most: int) -> Iterator[_Reduction]:
-    """Yield the all-reduces of slices: each takes slices until it has more than ``most`` elements.
-
-    The slice that exceeds ``most`` is included, as in DeepSpeed, which compares the sum after it has added a slice.
-
-    >>> list(_group_slices([_Slice(0, 6), _Slice(1, 6), _Slice(2, 6)], most=10))
-    [_Reduction(elements=12, slices=2), _Reduction(elements=6, slices=1)]
-    """
-    reduction = _Reduction(0, 0)
-    for part in slices:
-        reduction = _Reduction(reduction.elements + part.elements, reduction.slices + 1)
-        if reduction.elements > most:
-            yield reduction
-            reduction = _Reduction(0, 0)
-    if reduction.slices:
-        yield reduction
+    together: list[int] = []
+    for _, neighbors in groupby(slices, key=lambda part: part.rank):
+        together.append(sum(part.elements for part in neighbors))
+        if sum(together) > most:
+            yield together
+            together = []
+    if together:
+        yield together

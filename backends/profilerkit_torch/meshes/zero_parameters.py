@@ -1,7 +1,7 @@
 """ZeRO 3 by the rules and defaults of DeepSpeed: each rank keeps a part of each weight, and gathers needed weights.
 
-Gradients wait in a bucket of fixed size, which stays from step to step; it is scattered if the next does not fit. The
-small weights, which stay whole, are gathered again after each update. `weight_gathers` gathers and frees the others.
+`gathered_weights` gathers and frees them. Gradients wait in a bucket of fixed size, which stays from step to step and is
+scattered if the next does not fit. The small weights, which stay whole, are gathered again after each update.
 Addresses: ``stage3.py`` and ``config.py`` in ``deepspeed/runtime/zero`` at github.com/deepspeedai/DeepSpeed.
 """
 
@@ -18,12 +18,11 @@ from torch import nn
 from profilerkit_predict.meshes.records import Message, OptimizerShare, Purpose
 
 from ..training.differentiation import follow_gradients
+from .gathered_weights import GatheredWeights
 from .gradient_bucket import MASTER_BYTES, GradientBucket, describe_partition
 from .rank_memory import count_bytes, find_share
 from .recorder import RankRecorder
 from .step_scheme import StepScheme
-from .weight_gathers import Gathers
-from .weight_plan import Plan, follow_layers, make_plan
 
 __all__ = ["PartitionedParameters"]
 
@@ -34,56 +33,44 @@ _UPDATED_ELEMENTS = 1_000_000_000
 class PartitionedParameters(StepScheme):
     """Gathers weights when they are needed, and scatters their gradients, both in each pass."""
 
-    _plan: Plan  #: the order in which layers need weights; set by `prepare`, which is called before a step
-    _gathers: Gathers  #: gathers the weights; set inside `in_step`, where `synchronize` is called
+    _weights: GatheredWeights  #: set by `prepare`, which is called before a step
 
     def __init__(self, group: Any) -> None:
         self._group = group
 
     def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
-        """Note in a rehearsal the order in which layers need weights, and free all weights except small ones.
-
-        The optimizer updates the parts themselves in float32, or float32 copies of them.
-        """
-        self._plan = plan = make_plan(model, dist.get_world_size(self._group), rehearse)
-        for weight in plan.by_parameter.values():
-            weight.parameter.grad = None
-            weight.is_whole = weight.is_small
-            if not weight.is_whole:
-                weight.resize(0)
-        parts = [weight.partition for weight in plan.trainable]
+        """Divide the weights; the optimizer updates the parts themselves in float32, or float32 copies of them."""
+        self._weights = GatheredWeights(model, self._group, rehearse)
+        parts = [weight.partition for weight in self._weights.trainable]
         partition = describe_partition(sum(part.numel() for part in parts))
         self.optimizer_share = OptimizerShare(
             (partition,),
-            copy_bytes=0 if plan.dtype == torch.float32 else partition.bytes,
+            copy_bytes=0 if self._weights.dtype == torch.float32 else partition.bytes,
             update_bytes=min(partition.bytes, _UPDATED_ELEMENTS * MASTER_BYTES),
         )
         self.gradient_bytes = count_bytes(parts)
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
         """Begin a pass at the first layer."""
-        self._gathers.begin_pass()
+        self._weights.begin_pass()
 
     def find_share(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the rank's part of a weight; buffers are whole."""
-        weight = self._plan.by_parameter.get(id(tensor))
+        weight = self._weights.by_parameter.get(id(tensor))
         return find_share(tensor) if weight is None else weight.partition
 
     @contextmanager
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
         """Gather weights and scatter gradients inside; gather the small weights after the update."""
-        plan = self._plan
-        for weight in plan.by_parameter.values():
+        weights = self._weights.by_parameter.values()
+        for weight in weights:
             recorder.memory.hold(weight.parameter, Purpose("gathered weights", weight.path))
-        self._gathers = gathers = Gathers(plan, self._group, recorder)
-        bucket = _ScatteredBucket(plan, self._group, recorder)
-        with (
-            follow_layers(plan.by_module, gathers.begin, gathers.end),
-            follow_gradients((weight.parameter for weight in plan.trainable), bucket.take),
-        ):
+        bucket = _ScatteredBucket(self._weights, self._group, recorder)
+        trained = [weight.parameter for weight in self._weights.trainable]
+        with self._weights.follow(recorder), follow_gradients(trained, bucket.take):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
-        for weight in plan.by_parameter.values():
+        for weight in weights:
             if weight.is_small:
                 gathered = count_bytes([weight.partition]) * len(ranks)
                 recorder.exchanges.note_update(Message("all-gather", ranks, gathered), weight.path)
@@ -94,14 +81,14 @@ class _ScatteredBucket(GradientBucket):
 
     STAYS: ClassVar[bool] = True
 
-    def __init__(self, plan: Plan, group: Any, recorder: RankRecorder) -> None:
-        super().__init__([weight.parameter for weight in plan.trainable], plan.dtype, group, recorder)
+    def __init__(self, weights: GatheredWeights, group: Any, recorder: RankRecorder) -> None:
+        super().__init__([weight.parameter for weight in weights.trainable], weights.dtype, group, recorder)
         self._has_sums = False  #: whether a pass before this one has left gradients
         #: The elements of a rank's part of each weight, by the ``id`` of the parameter.
-        self._parts = {id(weight.parameter): weight.partition.numel() for weight in plan.trainable}
+        self._parts = {id(weight.parameter): weight.partition.numel() for weight in weights.trainable}
         self._ranks = dist.get_world_size(group)
         with recorder.work_apart("", "gradients"):
-            self._gradients = torch.empty(sum(self._parts.values()), dtype=plan.dtype)
+            self._gradients = torch.empty(sum(self._parts.values()), dtype=weights.dtype)
 
     def exchange(self, source: torch.Tensor) -> None:
         """Scatter the waiting gradients: several, or a gradient to pad, are copied into one tensor first."""
