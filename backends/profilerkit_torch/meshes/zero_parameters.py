@@ -1,7 +1,7 @@
 """ZeRO 3 by the rules and defaults of DeepSpeed: each rank keeps a part of each weight, and gathers needed weights.
 
-`gathered_weights` gathers and frees them. Gradients wait in a bucket of fixed size, which stays from step to step and is
-scattered if the next does not fit. The small weights, which stay whole, are gathered again after each update.
+`gathered_weights` gathers and frees them. Gradients wait in a bucket of fixed size, which stays from step to step;
+it is scattered if the next does not fit. The small weights, which stay whole, are gathered again after each update.
 Addresses: ``stage3.py`` and ``config.py`` in ``deepspeed/runtime/zero`` at github.com/deepspeedai/DeepSpeed.
 """
 
