@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.events import EventKind, Frame, assign_layers
+from .alignment import align
 from .profiled_operators import common_name, find_common_name, find_whole_layer, list_forward, list_named_operators
 from .shapes import Match, require_equal_shapes
 from .windows import Window, find_passes, has_steps, split_by_operators
@@ -93,43 +93,12 @@ def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord], trac
     named = list_named_operators(frames, frozenset(traced))
     profiled = [common_name(frame.event.name) for frame in named]
     products = {name for name, operator in zip(traced, operators, strict=True) if operator.macs}
-    positions = {named[index]: position for index, position in _align(profiled, traced, products)}
+    positions = {named[index]: position for index, position in align(profiled, traced, products)}
     for frame, position in positions.items():
         frame.layer = operators[position].layer
     _assign_around(positions)
     _assign_between(_list_outermost(frames, named), positions, operators)
     return [Match(frame, operators[position]) for frame, position in positions.items()]
-
-
-def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[str]) -> Iterator[tuple[int, int]]:
-    """Yield the positions of equal names in the same order: the products are aligned first, then names between them.
-
-    A version of torch that has one more operator beside every product would otherwise shift the products.
-
-    >>> list(_align(["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"], {"mm"}))
-    [(1, 0), (2, 1), (3, 3)]
-    """
-    positions = [index for index, name in enumerate(profiled) if name in products]
-    traced_positions = [index for index, name in enumerate(traced) if name in products]
-    matched = _match([profiled[index] for index in positions], [traced[index] for index in traced_positions])
-    begin = begin_traced = 0  # behind the product before
-    for index, traced_index in matched:
-        end, end_traced = positions[index], traced_positions[traced_index]
-        for before, traced_before in _match(profiled[begin:end], traced[begin_traced:end_traced]):
-            yield begin + before, begin_traced + traced_before
-        yield end, end_traced
-        begin, begin_traced = end + 1, end_traced + 1
-    for behind, traced_behind in _match(profiled[begin:], traced[begin_traced:]):
-        yield begin + behind, begin_traced + traced_behind
-
-
-def _match(profiled: Sequence[str], traced: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the positions of equal names in the same order."""
-    if profiled == traced:  # true of most profiles; the search below takes quadratic time
-        yield from ((index, index) for index in range(len(profiled)))
-        return
-    for begin, begin_traced, size in SequenceMatcher(None, profiled, traced, autojunk=False).get_matching_blocks():
-        yield from ((begin + index, begin_traced + index) for index in range(size))
 
 
 def _list_outermost(frames: Sequence[Frame], named: Sequence[Frame]) -> Iterator[Frame]:

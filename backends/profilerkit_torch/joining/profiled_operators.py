@@ -52,15 +52,20 @@ def find_common_name(operator: OpRecord) -> str:
 
 
 def list_forward(trace: ModelTrace) -> list[OpRecord]:
-    """Return the operators of the forward pass; a profile has all directions of a recurrent layer in one operator."""
-    operators: dict[object, OpRecord] = {}
-    for index, operator in enumerate(trace.operators):
-        if operator.phase == "forward":
-            is_recurrent = find_profiled_name(operator.operator) in _RECURRENT
-            operators.setdefault(
-                (operator.operator, operator.layer, operator.call) if is_recurrent else index, operator
-            )
-    return list(operators.values())
+    """Return the operators of the forward pass.
+
+    A profile has all directions of a recurrent layer, and what joins them, in one operator: it is the first here.
+    """
+    operators: list[OpRecord] = []
+    recurrent_calls: set[tuple[str, int]] = set()
+    for operator in trace.operators:
+        call, is_recurrent = (operator.layer, operator.call), find_profiled_name(operator.operator) in _RECURRENT
+        is_part = call in recurrent_calls and (is_recurrent or not operator.macs)
+        if operator.phase == "forward" and not is_part:
+            operators.append(operator)
+        if is_recurrent:
+            recurrent_calls.add(call)
+    return operators
 
 
 def list_named_operators(frames: Iterable[Frame], names: Container[str]) -> list[Frame]:

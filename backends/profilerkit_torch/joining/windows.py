@@ -11,6 +11,7 @@ from typing import NamedTuple
 from profilerkit import ProfileFileError
 
 from ..operator_timing.events import Event, EventKind, Frame
+from .alignment import match
 from .profiled_operators import common_name, list_named_operators
 from .trace_events import STEP_RANGE
 
@@ -105,22 +106,28 @@ def split_by_operators(frames: Sequence[Frame], traced: Sequence[str], products:
     """
     (whole,) = find_passes(frames)
     operators = list_named_operators(frames, frozenset(traced))
-    positions = [index for index, frame in enumerate(operators) if common_name(frame.event.name) in products]
-    passes = _count_passes([common_name(operators[index].event.name) for index in positions], products)
-    head = traced[: next((index for index, name in enumerate(traced) if name in products), 0)]
-    first_products = [positions[number * len(positions) // passes] for number in range(1, passes)]
-    starts = [whole.start, *(_find_begin(operators[: index + 1], head) for index in first_products)]
+    names = [common_name(frame.event.name) for frame in operators]
+    positions = [index for index, name in enumerate(names) if name in products]
+    passes = _count_passes([names[index] for index in positions], products)
+    starts = [whole.start]
+    for number in range(1, passes):
+        next_product = number * len(positions) // passes
+        behind, first = positions[next_product - 1] + 1, positions[next_product]
+        begin = behind + _count_of_earlier_pass(names[behind:first], traced, products)
+        starts.append(operators[begin].event.start)
     return list(starmap(Window, pairwise([*starts, whole.end])))
 
 
-def _find_begin(operators: Sequence[Frame], head: Sequence[str]) -> float:
-    """Return the begin of a pass, whose first product comes last here; ``head`` has what the trace has before it."""
-    first = len(operators) - 1
-    for name in reversed(head):
-        if not first or common_name(operators[first - 1].event.name) != name:
-            break
-        first -= 1
-    return operators[first].event.start
+def _count_of_earlier_pass(between: Sequence[str], traced: Sequence[str], products: Sequence[str]) -> int:
+    """Return how many of the operators between the products of two passes belong to the earlier pass.
+
+    >>> _count_of_earlier_pass(["relu", "sum", "norm"], ["norm", "copy", "mm", "relu"], ["mm"])
+    2
+    """
+    positions = [index for index, name in enumerate(traced) if name in products]
+    tail, head = traced[positions[-1] + 1 :], traced[: positions[0]]
+    of_next_pass = (index for index, traced_index in match(between, [*tail, *head]) if traced_index >= len(tail))
+    return next(of_next_pass, len(between))
 
 
 def _count_passes(profiled: list[str], products: Sequence[str]) -> int:

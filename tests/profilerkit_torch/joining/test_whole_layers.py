@@ -76,6 +76,8 @@ def test_the_training_step_of_a_recurrent_layer_is_joined_by_order(
         trace.operator(name, start, start + 50)
         trace.operator("aten::linear", start + 100, start + 140)
         trace.operator("aten::mm", start + 110, start + 130)
+        trace.operator("aten::sum", start + 150, start + 160)  # a loss, which joins its parts
+        trace.operator("aten::cat", start + 170, start + 180)
     path = trace.save(tmp_path / "profile.json")
     width = 16 if "bidirectional" in options else 8
     model = nn.Sequential(Recurrent(kind(4, 8, batch_first=True, **options)), nn.Linear(width, 3))
@@ -106,17 +108,22 @@ def test_a_compiled_product_of_all_rows_is_that_of_a_linear_layer(tmp_path: Path
         profilerkit.join(path, nn.Sequential(nn.Linear(8, 4)), torch.zeros(3, 5, 8))
 
 
-def test_what_comes_before_the_first_product_is_of_each_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_relu", [True, False])
+def test_what_comes_before_the_first_product_is_of_each_pass(has_relu: bool, tmp_path: Path) -> None:
+    """Where the profile has the ReLU between them, and where it was fused into another kernel."""
     trace = ChromeTrace()
     for start in (1000, 1100, 1200):
         trace.operator("aten::layer_norm", start, start + 6)
+        if has_relu:
+            trace.operator("aten::relu", start + 7, start + 9)
         trace.operator("aten::linear", start + 10, start + 14)
         trace.operator("aten::linear", start + 20, start + 25)
-    model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 4))
+        trace.operator("aten::gelu", start + 30, start + 33)
+    model = nn.Sequential(nn.LayerNorm(4), nn.ReLU(), nn.Linear(4, 4), nn.Linear(4, 4), nn.GELU())
     profile = profilerkit.join(trace.save(tmp_path / "profile.json"), model, torch.zeros(1, 4))
     seconds = {path: round(1e6 * row["own_seconds"], 6) for path, row in rows(profile).items()}
-    assert seconds == {"": 0, "0": 6, "1": 4, "2": 5}
-    assert profile.recording.passes == pytest.approx((25e-6,) * 3)
+    assert seconds == {"": 0, "0": 6, "1": 2 if has_relu else 0, "2": 4, "3": 5, "4": 3}
+    assert profile.recording.passes == pytest.approx((33e-6,) * 3)
 
 
 @pytest.mark.parametrize("lost", [3, 4])
