@@ -14,7 +14,7 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
-from ..running.devices import find_device
+from ..running.devices import find_device, has_accelerator
 
 __all__ = ["TFStepRecorder"]
 
@@ -74,5 +74,5 @@ class TFStepRecorder(StepRecorder):
         return {**parts, "memory": "only a GPU's allocator is asked; training_memory has the prediction of a trace"}
 
     def _wait(self) -> None:
-        if self._gpu is not None:
+        if has_accelerator():
             tf.test.experimental.sync_devices()

@@ -17,7 +17,7 @@ from ..compat.saved_models import is_saved_model
 from .calls import is_saved_for_inference, read_served_signature
 from .input_checks import require_tensors
 
-__all__ = ["fit_inputs", "read_declared_inputs"]
+__all__ = ["copy_tensors", "fit_inputs", "read_declared_inputs"]
 
 
 def read_declared_inputs(model: Any) -> ModelInputs | None:
@@ -81,6 +81,11 @@ def _fit_structure(model: Any, inputs: ModelInputs) -> ModelInputs:
     if isinstance(structure, Mapping) and not inputs.args and inputs.kwargs.keys() == structure.keys():
         return ModelInputs(dict(inputs.kwargs))
     return inputs
+
+
+def copy_tensors(inputs: ModelInputs) -> ModelInputs:
+    """Return inputs with copies of their tensors, on the device of the block that this is called in."""
+    return inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
 
 
 def _find_shape(leaf: Any) -> Sequence[int | None] | None:

@@ -11,13 +11,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from profilerkit.process.cached import cached_property
+
+from ..trace.graph_access import find_body, function_attributes
 from ..trace.ownership import Owner, is_gradient_name
 from ..trace.program import Program
 from .executed_names import find_fused, split_path
-from .placed_graphs import Body, find_call, find_called, is_compiled
 from .profiler_session import PassTimes
 
-__all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
+__all__ = ["Body", "NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
+
+#: The attributes with the functions of branches, if the names of nodes have another word for the branch.
+_ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
+
+
+@dataclass(eq=False)
+class Body:
+    """A function's graph as it runs in one place.
+
+    Attributes:
+        graph: The graph.
+        owner: The call of the layer that calls the function.
+        boundary: The index of the first operator that computes gradients: 0 if all do, the number of operators if none
+            does.
+    """
+
+    graph: Any
+    owner: Owner
+    boundary: int
+
+    @cached_property
+    def operators(self) -> Mapping[str, Any]:
+        """The operators by name, in the order of the graph."""
+        return {operator.name: operator for operator in self.graph.get_operations()}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """The index of each operator by name."""
+        return {name: index for index, name in enumerate(self.operators)}
+
+    def is_gradient(self, name: str) -> bool:
+        """Return whether an operator computes gradients.
+
+        An operator that reads a variable after the forward pass does not: the step returns its result.
+        """
+        if name not in self.position or self.position[name] < self.boundary:
+            return False
+        is_step = self.boundary > 0
+        return not (is_step and self.operators[name].type == "ReadVariableOp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +128,7 @@ class NodeOwners:
         compiled = set()
         for body in self._bodies.values():
             for name, operator in body.operators.items():
-                if operator.type.endswith("PartitionedCall") and is_compiled(body.graph, find_called(operator, "f")):
+                if operator.type.endswith("PartitionedCall") and _is_compiled(body.graph, _find_called(operator, "f")):
                     phase = "backward" if body.is_gradient(name) else "forward"
                     compiled.add(XlaCall(self._find_owner(operator, body).path, phase))
         return compiled
@@ -99,17 +140,45 @@ class NodeOwners:
         return self._bodies[callers]
 
     def _enter(self, outer: Body, caller: str) -> Body:
-        """Return the body of a call in an outer body; the outer body if its graph has no such call."""
-        call = find_call(outer, caller)
-        if call is None:
+        """Return the body of a call in an outer body; the outer body if its graph has no such call.
+
+        The caller is an operator, or one part of a loop or a branch: ``while/body``.
+        """
+        name, attribute = caller, "f"
+        if caller not in outer.operators:
+            name, _, part = caller.rpartition("/")
+            attribute = _ATTRIBUTES.get(part, part)
+        operator = outer.operators.get(name)
+        graph = None if operator is None else find_body(outer.graph, _find_called(operator, attribute))
+        if graph is None:
             return outer
-        owner = self._find_owner(call.operator, outer)
-        is_gradient = outer.is_gradient(call.operator.name)
-        return Body(call.graph, owner, 0 if is_gradient else len(call.graph.get_operations()))
+        boundary = 0 if outer.is_gradient(name) else len(graph.get_operations())
+        return Body(graph, self._find_owner(operator, outer), boundary)
 
     def _find_owner(self, operator: Any, body: Body) -> Owner:
         """Return the layer call that an operator of a body belongs to."""
         return self._ownership.find(body.graph, operator, body.owner)
+
+
+def _find_called(operator: Any, attribute: str) -> str | None:
+    """Return the name of the function that an operator calls; None if it calls none.
+
+    Most operators have it in the attribute ``f``, loops in ``cond`` and ``body``, branches in ``then_branch`` and
+    ``else_branch``. ``branch2`` is no attribute, but the third of ``branches``.
+    """
+    number = attribute.removeprefix("branch")
+    try:
+        if attribute.startswith("branch") and number.isdecimal():
+            return str(operator.get_attr("branches")[int(number)].name)
+        return str(operator.get_attr(attribute).name)
+    except (ValueError, AttributeError, IndexError):
+        return None
+
+
+def _is_compiled(graph: Any, function: str | None) -> bool:
+    """Return whether XLA compiles a function."""
+    attributes = {} if function is None else function_attributes(graph, function)
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
 
 
 def count_graph_runs(times: PassTimes, places: Mapping[str, NodePlace]) -> dict[int, int]:

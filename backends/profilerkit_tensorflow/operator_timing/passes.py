@@ -49,14 +49,22 @@ def measure_operator_times(
         raise InputError(f"export={str(export)!r}: {problem}")
     timed = time_model(model, inputs, device, passes, backward, export=export)
     phases = {"forward": timed.forward, **({} if timed.gradients is None else {"backward": timed.gradients})}
-    notes = [note for phase, of_phase in phases.items() for note in _note_unseen(of_phase, phase)]
-    notes += filter(None, [timed.no_gradients])
-    times = {phase: _sum_by_operator(of_phase, phase) for phase, of_phase in phases.items()}
+    operators: list[OperatorTime] = []
+    whole: dict[str, tuple[float, ...]] = {}
+    layers: dict[str, frozenset[str]] = {}
+    notes: list[str] = []
+    for phase, of_phase in phases.items():
+        places = of_phase.places  # the passes of a training step have nodes of both phases
+        nodes = {node for node, node_place in places.items() if node_place.backward == (phase == "backward")}
+        operators += _list_times(of_phase, nodes, phase)
+        whole[phase] = tuple(_count_without_others(times, nodes) for times in of_phase.passes)
+        layers[phase] = frozenset(places[node].owner.path for node in of_phase.passes[-1].nodes.keys() & nodes)
+        notes += _note_unseen(of_phase, phase)
     return OperatorTimes(
-        operators=tuple(operator for of_phase in times.values() for operator in of_phase.operators),
-        whole={phase: of_phase.whole for phase, of_phase in times.items()},
-        layers={phase: of_phase.layers for phase, of_phase in times.items()},
-        notes=tuple(notes),
+        operators=tuple(operators),
+        whole=whole,
+        layers=layers,
+        notes=(*notes, *filter(None, [timed.no_gradients])),
         runs=(ObservedRun("the function that is profiled", count_program_macs(timed.program)),),
     )
 
@@ -76,20 +84,6 @@ def _note_unseen(timed: TimedPasses, phase: str) -> list[str]:
 # The sums over the nodes of a program, pass by pass -------------------------------------------------------------------
 
 
-class _PhaseTimes(NamedTuple):
-    """The times of one phase, "forward" or "backward".
-
-    Attributes:
-        operators: The times of each operator in each layer.
-        whole: The seconds of each pass, without the operators of the other phase.
-        layers: The layers that own a kernel of the last pass.
-    """
-
-    operators: tuple[OperatorTime, ...]
-    whole: tuple[float, ...]
-    layers: frozenset[str]
-
-
 class _NodeRun(NamedTuple):
     """A node that ran in a pass: the number of the pass, its time in it, and the node's place."""
 
@@ -98,19 +92,9 @@ class _NodeRun(NamedTuple):
     node_place: NodePlace
 
 
-def _sum_by_operator(timed: TimedPasses, phase: str) -> _PhaseTimes:
-    """Return the times of a phase; the passes of a program may have operators of both."""
-    nodes = {node for node, node_place in timed.places.items() if node_place.backward == (phase == "backward")}
-    return _PhaseTimes(
-        operators=tuple(_list_times(timed, nodes, phase)),
-        whole=tuple(_count_without_others(times, nodes) for times in timed.passes),
-        layers=frozenset(timed.places[node].owner.path for node in timed.passes[-1].nodes.keys() & nodes),
-    )
-
-
 def _count_without_others(times: PassTimes, nodes: AbstractSet[str]) -> float:
     """Return the seconds of a pass without the seconds of other nodes than these."""
-    return times.wall_seconds - sum(time.share_seconds for node, time in times.nodes.items() if node not in nodes)
+    return times.wall_seconds - sum(time.seconds for node, time in times.nodes.items() if node not in nodes)
 
 
 def _list_times(timed: TimedPasses, nodes: AbstractSet[str], phase: str) -> Iterator[OperatorTime]:
@@ -141,7 +125,7 @@ def _sum_kernel(name: str, runs: Sequence[_NodeRun], passes: int) -> KernelTime:
     """Return the times of one kind of kernel."""
     seconds = [0.0] * passes
     for run in runs:
-        seconds[run.number] += run.time.share_seconds
+        seconds[run.number] += run.time.seconds
     calls = sum(run.time.calls for run in runs if run.number == passes - 1)
     return KernelTime(name, calls, tuple(seconds))
 

@@ -2,9 +2,9 @@
 
 Of the kernels that a session records (`events`), as observed with TensorFlow 2.21:
 
-- Kernels of independent nodes run at the same time on several threads, so that the sum over the nodes can be above the
-  wall time. `NodeTime.share_seconds` divides such moments among the kernels; sums of shares never are above it. If XLA
-  has compiled functions, `PassTimes.busy_seconds` is far below the wall time.
+- Kernels of independent nodes run at the same time on several threads. `NodeTime.seconds` divides such moments among
+  the kernels, so that their sum is never above the wall time. If XLA has compiled functions, `PassTimes.busy_seconds`
+  is far below it.
 - A kernel that TensorFlow has found to be cheap is not recorded: a kernel below 8000 cycles (about 3 microseconds) in a
   running average that starts at 100 million and moves by a tenth with each run, hence after about 90 runs. Runs inside
   a session do not count, which is why the warm-up is in the session too. Give a function that has hardly run before;
@@ -47,19 +47,17 @@ _PICOSECOND = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class NodeTime:
-    """The seconds of one node in one pass, over all its runs in it.
+    """The time of one node in one pass, over all its runs in it.
 
     Attributes:
         op_type: The operator that ran, which may be a fused one: ``_FusedConv2D``, ``_MklNativeFusedMatMul``.
-        seconds: How long its kernel ran.
-        share_seconds: The same with time divided evenly among all kernels that run at once, so that the shares of the
-            nodes sum to the time in which any kernel ran.
+        seconds: How long its kernel ran, with time divided evenly among all kernels that run at once, so that the
+            seconds of the nodes sum to the time in which any kernel ran.
         calls: How often it ran.
     """
 
     op_type: str
     seconds: float
-    share_seconds: float
     calls: int
 
 
@@ -73,18 +71,16 @@ class PassTimes:
     @property
     def busy_seconds(self) -> float:
         """Seconds in which at least one kernel ran; the rest of ``wall_seconds`` belongs to no node."""
-        return sum(node.share_seconds for node in self.nodes.values())
+        return sum(node.seconds for node in self.nodes.values())
 
 
-def op_seconds(
-    call: Callable[[], Any], passes: int, *, warmup: int = 1, export: str | os.PathLike[str] | None = None
-) -> list[PassTimes]:
+def op_seconds(call: Callable[[], Any], passes: int, export: str | os.PathLike[str] | None = None) -> list[PassTimes]:
     """Run a call several times in one profiler session and return the seconds of each graph node, pass by pass.
 
-    ``call`` runs a traced function and returns when the device is done. ``warmup`` runs come first, in the session but
-    not in the result. If TensorFlow's profiler sees a GPU, a node's seconds are the time of its kernels on the device.
-    The profile is written to a temporary folder and read whole; each pass of a ResNet50 adds 0.17 MB to it, a pass of
-    two LSTM layers of 100 steps 0.4 MB. With ``export`` the profile is kept in a file.
+    ``call`` runs a traced function and returns when the device is done. A run to warm up comes first, in the session
+    but not in the result. If TensorFlow's profiler sees a GPU, a node's seconds are the time of its kernels on the
+    device. The profile is written to a temporary folder and read whole; each pass of a ResNet50 adds 0.17 MB to it, a
+    pass of two LSTM layers of 100 steps 0.4 MB. With ``export`` the profile is kept in a file.
 
     Raises `InputError` for a number of passes that is not from 1 to `MAX_PASSES`, `ProfilerBusyError` if another
     session runs in this process, and any error of ``call``; the session is over in any case.
@@ -99,8 +95,7 @@ def op_seconds(
         )
     with tempfile.TemporaryDirectory(prefix="profilerkit_") as folder:
         with _session(folder):
-            for _ in range(warmup):
-                call()
+            call()
             for index in range(passes):
                 with tf.profiler.experimental.Trace(f"{PASS_MARK}{index}"):
                     call()
@@ -159,19 +154,14 @@ def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[
 def _time_pass(window: Window, host: list[Stretch], device: list[Stretch]) -> PassTimes:
     """Return one pass; a node that ran on a device has its time there, not the time of the launching thread."""
     on_device = {stretch.node for stretch in device}
-    on_host = [stretch for stretch in host if stretch.node not in on_device]
-    counted = sorted(device + on_host, key=lambda stretch: stretch.start)
+    counted = [*device, *(stretch for stretch in host if stretch.node not in on_device)]
     runs: Counter[str] = Counter()
     for stretch in host:
         runs[stretch.node] += stretch.runs
-    durations: Counter[str] = Counter()
-    for stretch in counted:
-        durations[stretch.node] += stretch.end - stretch.start
-    shares = _share_out(counted)
-    types = {stretch.node: stretch.op_type for stretch in counted}
+    seconds = _share_out(counted)
     nodes = {
-        node: NodeTime(op_type, durations[node] * _PICOSECOND, shares[node] * _PICOSECOND, max(runs[node], 1))
-        for node, op_type in types.items()
+        stretch.node: NodeTime(stretch.op_type, seconds[stretch.node] * _PICOSECOND, max(runs[stretch.node], 1))
+        for stretch in counted
     }
     return PassTimes((window.end - window.start) * _PICOSECOND, nodes)
 

@@ -17,7 +17,8 @@ from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit.errors import explain_missing_step
 
-from ..running.devices import copy_tensors, resolve_device
+from ..model.inputs import copy_tensors
+from ..running.devices import has_accelerator, resolve_device
 from ..running.required_values import build_weightless
 from ..trace.messages import explain_failures
 from ..trace.program import Program, trace_program
@@ -49,7 +50,7 @@ class TimedPasses:
             seconds: defaultdict[str, float] = defaultdict(float)
             for name, node in times.nodes.items():
                 if self.places[name].backward == backward:
-                    seconds[self.places[name].owner.path] += node.share_seconds
+                    seconds[self.places[name].owner.path] += node.seconds
             sums.append(seconds)
         return sums
 
@@ -104,8 +105,7 @@ def time_model(
             else:
                 with preserve(model):  # the trace of a training step would find tensors of this graph in caches
                     program = trace_program(model, fed)
-            is_synchronized = not target.startswith("/CPU")
-            time_program = partial(_time_passes, inputs=fed, passes=passes, synchronized=is_synchronized, export=export)
+            time_program = partial(_time_passes, inputs=fed, passes=passes, export=export)
             timed = TimedModel(program, time_program(program))
         return _add_gradients(timed, model, fed, time_program) if backward else timed
 
@@ -126,14 +126,11 @@ def _add_gradients(
 
 
 def _time_passes(
-    program: Program, inputs: ModelInputs, passes: int, synchronized: bool, export: str | os.PathLike[str] | None
+    program: Program, inputs: ModelInputs, passes: int, export: str | os.PathLike[str] | None
 ) -> TimedPasses:
-    """Run a program in as many profiler sessions as its passes need; the file ``export`` gets the last profile.
-
-    A ``synchronized`` pass is over only when the device is done, as on a GPU.
-    """
+    """Run a program in as many profiler sessions as its passes need; the file ``export`` gets the last profile."""
     owners = NodeOwners(program)
-    call = _make_fresh_call(program, inputs, synchronized)
+    call = _make_fresh_call(program, inputs)
     timed: list[PassTimes] = []
     while len(timed) < passes:
         timed += op_seconds(call, min(MAX_PASSES, passes - len(timed)), export=export)
@@ -144,15 +141,16 @@ def _time_passes(
     return TimedPasses(timed, places, compiled)
 
 
-def _make_fresh_call(program: Program, inputs: ModelInputs, synchronized: bool) -> Callable[[], None]:
-    """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
+def _make_fresh_call(program: Program, inputs: ModelInputs) -> Callable[[], None]:
+    """Return a call of a program, all of whose kernels TensorFlow's profiler will record; it waits for a GPU."""
+    is_synchronized = has_accelerator()
     tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
     # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
     function = tf.function(partial(_call, program.concrete), autograph=False)
 
     def call() -> None:
         function(*tensors)
-        if synchronized:
+        if is_synchronized:
             tf.test.experimental.sync_devices()
 
     function.get_concrete_function(*tensors)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import Device, DeviceNotAvailableError, ModelInputs
+from profilerkit import Device, DeviceNotAvailableError
 from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
-__all__ = ["copy_tensors", "device_info", "find_device", "resolve_device"]
-
-#: "GPU", "gpu:1", "/GPU:1", "/device:GPU:1", and the full name of a device of this process.
-_NAME = re.compile(
-    r"(?:/job:localhost)?(?:/replica:0)?(?:/task:0)?/?(?:device:)?([a-z][a-z_]*)(?::(\d+))?", re.IGNORECASE
-)
+__all__ = ["device_info", "find_device", "has_accelerator", "resolve_device"]
 
 
 def find_device(model: Any) -> str:
@@ -28,49 +22,50 @@ def find_device(model: Any) -> str:
         variables = []
     for variable in variables:
         native = variable if isinstance(variable, tf.Variable) else getattr(variable, "value", None)
-        named = _NAME.fullmatch(getattr(native, "device", None) or "")
-        if named is not None:
-            return _shorten(named)
+        device = getattr(native, "device", None)
+        if device:
+            return _shorten(device)
     return "/CPU:0"
 
 
 def resolve_device(model: Any, device: DeviceLike) -> str:
-    """Return TensorFlow's string for a member of `Device`, a string of TensorFlow's, or None (where the model is).
+    """Return TensorFlow's short name, "/GPU:1", for a `Device`, a name of TensorFlow's, or None (where the model is).
 
-    The string is short: ``"/CPU:0"``, ``"/GPU:1"``. Raises `DeviceNotAvailableError` for a device that does not exist
-    here.
+    Raises `DeviceNotAvailableError` for a device that does not exist here.
     """
     device = DEVICE("device", device)
     if device is None:
         return find_device(model)
-    names = [_NAME.fullmatch(logical.name) for logical in tf.config.list_logical_devices()]
-    here = [_shorten(name) for name in names if name is not None]
+    here = [_shorten(logical.name) for logical in tf.config.list_logical_devices()]
     if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
         raise DeviceNotAvailableError(
             f"Device.GPU was requested, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "
             "of TensorFlow and a driver for the GPU"
         )
-    requested = device.value if isinstance(device, Device) else device
-    named = _NAME.fullmatch(requested) if isinstance(requested, str) else None
-    if named is None:
-        raise DeviceNotAvailableError(
-            f"TensorFlow knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'CPU:0', 'GPU:1' "
-            "or '/device:GPU:0'"
-        )
-    if _shorten(named) not in here:
+    name = _shorten(device.value if isinstance(device, Device) else str(device))
+    if name not in here:
         raise DeviceNotAvailableError(
             f"device {device!r} is not there; tensorflow {tf.__version__} sees here: {', '.join(here)}"
         )
-    return _shorten(named)
+    return name
 
 
-def _shorten(named: re.Match[str]) -> str:
-    return f"/{named[1].upper()}:{int(named[2] or 0)}"
+def _shorten(name: str) -> str:
+    """Return "/GPU:1" for any of TensorFlow's names of that device of this process; another text as it is."""
+    try:
+        spec = tf.DeviceSpec.from_string(f"/{name.removeprefix('/')}")
+    except ValueError:
+        return name
+    is_here = spec.device_type is not None and spec.job in (None, "localhost")
+    return f"/{spec.device_type}:{spec.device_index or 0}" if is_here else name
 
 
-def copy_tensors(inputs: ModelInputs) -> ModelInputs:
-    """Return inputs with copies of their tensors, on the device of the block that this is called in."""
-    return inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+def has_accelerator() -> bool:
+    """Return whether TensorFlow sees a device that may still work when a call has returned, whatever a model runs on.
+
+    Such is a GPU; the variables of a model, if it has any, do not tell where its operators run.
+    """
+    return any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
 
 
 def device_info(name: str) -> DeviceInfo:

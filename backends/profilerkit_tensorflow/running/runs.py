@@ -14,12 +14,13 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.passes import DevicePass
 
 from ..model.calls import compute_outputs
+from ..model.inputs import copy_tensors
 from ..model.kinds import is_unbuilt
 from ..trace.messages import explain_failures
 from ..trace.program import Program
 from ..trace.traced_calls import quietly
 from ..untouched.preservation import preserve
-from .devices import copy_tensors, resolve_device
+from .devices import has_accelerator, resolve_device
 from .modes import prepare_pass, prepare_training_step
 from .required_values import build_weightless
 
@@ -54,7 +55,7 @@ def prepare_run(
             prepared = prepare_training_step(model, fed, mode) if training else prepare_pass(model, fed, mode, reusable)
             prepared.call_first()
         first_call_seconds = prepared.seconds_before + time.perf_counter() - start
-        wait = (lambda: None) if target.startswith("/CPU") else tf.test.experimental.sync_devices
+        wait = tf.test.experimental.sync_devices if has_accelerator() else lambda: None
         timed = DevicePass(prepared.call, wait, prepared.in_parts, first_call_seconds)
         timed.runs.extend(prepared.list_observed_runs(earlier))
         yield timed

@@ -17,13 +17,14 @@ from ..compat.eager_runs import add_callback, identify_tensor, remove_callback
 from ..compat.graphs import read_held_tensor
 from ..costs import OpCall, Shapes
 from .departures import Departures
+from .folding import small_value
 from .ownership import Owner
 from .pricing import make_layer_operator, price
 from .products import Products
 from .tensor_facts import Tensor, static_shape
 from .values import LOOKUPS, Executed
 
-__all__ = ["EagerCall", "EagerOperators", "is_small", "list_parts"]
+__all__ = ["MOST_READ", "EagerCall", "EagerOperators", "list_parts"]
 
 
 class EagerCall(NamedTuple):
@@ -134,7 +135,7 @@ def _watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
 
 
 #: Tensors with more elements are not read: they may have to be copied from a device.
-_MOST_READ = 64
+MOST_READ = 64
 
 
 def list_parts(structure: Any) -> list[Tensor]:
@@ -152,7 +153,7 @@ def _write_for_formula(
     call: EagerCall, read: Sequence[Tensor], made: Sequence[Tensor], are_given: Sequence[bool]
 ) -> OpCall:
     """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
-    values = [tensor.numpy() if is_small(tensor) else None for tensor in call.inputs]
+    values = [small_value(tensor, MOST_READ) for tensor in call.inputs]
     attributes = zip(call.attributes[::2], map(_read_text, call.attributes[1::2]), strict=True)
     return OpCall(
         type=call.kind,
@@ -169,9 +170,3 @@ def _write_for_formula(
 def _read_text(value: Any) -> Any:
     """Return bytes as text, and any other value as it is."""
     return value.decode() if isinstance(value, bytes) else value
-
-
-def is_small(tensor: Any) -> bool:
-    """Return whether the numbers in a tensor may be read at each operator."""
-    is_of_numbers = tensor.dtype not in (tf.resource, tf.variant, tf.string)
-    return is_of_numbers and (tensor.shape.num_elements() or 0) <= _MOST_READ

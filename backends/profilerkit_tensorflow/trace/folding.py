@@ -35,13 +35,13 @@ _FOLDED = """
 _is_folded = frozenset(_FOLDED.split()).__contains__
 
 
-def small_value(tensor: Any) -> Any:
+def small_value(tensor: Any, most_elements: int = LARGEST) -> Any:
     """Return the numbers of an eager tensor that may decide a condition, a loop or a size; None for others."""
     is_number = tensor.dtype not in (tf.resource, tf.variant, tf.string)
     if not (is_number and hasattr(tensor, "numpy")):
         return None
     elements = tensor.shape.num_elements()  # None if the size is not known
-    return tensor.numpy() if elements is not None and elements <= LARGEST else None
+    return tensor.numpy() if elements is not None and elements <= most_elements else None
 
 
 class Folding:

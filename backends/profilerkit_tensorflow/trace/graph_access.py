@@ -1,21 +1,12 @@
-"""Reading graphs: functions by name, attributes as Python values, and the sources of a tensor."""
+"""Reading graphs: functions by name, and attributes as Python values."""
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any
 
 from ..compat.graphs import find_function, find_graph
 
-__all__ = [
-    "HANDING_ON",
-    "body_named",
-    "find_body",
-    "forward_function",
-    "function_attributes",
-    "read_attribute",
-    "skip_operators",
-]
+__all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute"]
 
 
 def find_body(graph: Any, name: str | None) -> Any:
@@ -59,14 +50,3 @@ def _readable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_readable(item) for item in value]
     return getattr(value, "name", value) if type(value).__name__ == "DType" else value
-
-
-#: Operators that hand on the same elements, in another shape, order or dtype.
-HANDING_ON = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose")
-
-
-def skip_operators(tensor: Any, kinds: Container[str] = HANDING_ON) -> Any:
-    """Return the tensor that a chain of operators of these kinds begins with."""
-    while tensor.op.type in kinds:
-        tensor = tensor.op.inputs[0]
-    return tensor

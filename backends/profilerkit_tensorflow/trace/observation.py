@@ -17,7 +17,8 @@ from profilerkit.trace.observed_runs import ObservedRun
 
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
-from .eager_operators import EagerCall, EagerOperators, is_small
+from .eager_operators import MOST_READ, EagerCall, EagerOperators
+from .folding import small_value
 from .ownership import Ownership
 from .program import ProgramInput
 from .tensor_facts import static_shape
@@ -55,7 +56,7 @@ class Observation(EagerOperators):
         if function is None:
             self.record(call, self._root)
         else:
-            arguments = [ProgramInput(static_shape(x), x.numpy() if is_small(x) else None) for x in call.inputs]
+            arguments = [ProgramInput(static_shape(x), small_value(x, MOST_READ)) for x in call.inputs]
             self._function_calls.append(_FunctionCall(function.graph, arguments))
 
     def report_run(self, name: str) -> ObservedRun:

@@ -23,14 +23,16 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 
-from .graph_access import HANDING_ON
 from .tensor_facts import Tensor
 from .values import Executed
 
 __all__ = ["Products"]
 
 #: Operators whose output has the elements of their first input.
-_VIEWS = (*HANDING_ON, "ReadVariableOp", "StopGradient", "Bitcast", "EnsureShape")
+_VIEWS = (
+    *("Bitcast", "Cast", "EnsureShape", "ExpandDims", "Identity", "ReadVariableOp"),
+    *("Reshape", "Squeeze", "StopGradient", "Transpose"),
+)
 #: Operators that read the shape of a tensor, and none of its elements.
 _SHAPES = ("Shape", "ShapeN", "Size", "Rank")
 

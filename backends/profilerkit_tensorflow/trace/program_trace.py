@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.call_stack import note_unlisted
@@ -13,13 +12,13 @@ from profilerkit.trace.records import MemoryTimeline
 
 from ..model.replicas import describe_replicas, find_strategy
 from .control_flow import HANDLERS
-from .folding import Folding
+from .folding import Folding, small_value
 from .layer_records import record_program_layers
 from .memory import AS_A_GRAPH, count_constant_bytes, find_unsized_tensors, list_live_bytes
 from .observation import sum_macs
 from .operator_records import count_operator_macs, select_shown
-from .program import Program, ProgramInput
-from .tensor_facts import count_tensor_bytes, static_shape
+from .program import Program
+from .tensor_facts import static_shape
 from .values import Value
 from .walk import Walk
 
@@ -73,9 +72,6 @@ def count_program_macs(program: Program) -> int | None:
 
 # The arguments of a call ----------------------------------------------------------------------------------------------
 
-#: The most bytes of a captured tensor whose numbers are read: a larger one limits no loop.
-_MOST_BYTES_READ = 64
-
 
 def _list_arguments(program: Program, folding: Folding) -> tuple[list[Value], list[Value]]:
     """Return the values of a call of a program: of its inputs, and of its captures, which its graph has behind them.
@@ -89,19 +85,10 @@ def _list_arguments(program: Program, folding: Folding) -> tuple[list[Value], li
         folding.give_input(value, source.numbers)  # decisions by its numbers hold for this call alone
         inputs.append(value)
     for tensor, placeholder in program.graph.captures:
-        source = _describe_captured(tensor, placeholder)
-        value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
-        value.constant = source.numbers  # the same in each call
+        value = folding.new_value(static_shape(placeholder), placeholder.dtype.name, placeholder)
+        value.constant = small_value(tensor)  # the same in each call
         captures.append(value)
     return inputs, captures
-
-
-def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
-    """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
-    shape = static_shape(placeholder)
-    size = count_tensor_bytes(shape, placeholder.dtype.name)  # 0 if it is not known
-    is_readable = 0 < size <= _MOST_BYTES_READ and hasattr(tensor, "numpy")  # a tensor of an outer graph has no numbers
-    return ProgramInput(shape, tensor.numpy() if is_readable else None)
 
 
 # Notes ----------------------------------------------------------------------------------------------------------------

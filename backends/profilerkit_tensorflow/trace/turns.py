@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from profilerkit.backend_kit.running_order import Turns
 
 from .folding import Folding
-from .graph_access import skip_operators
 from .values import Scope, Value
 
 __all__ = ["advance_counter", "count_turns", "find_steps", "is_loop_counter"]
@@ -130,7 +129,9 @@ class _ConditionReader(NamedTuple):
 
 def _find_source(tensor: tf.Tensor) -> tf.Tensor:
     """Return the tensor that a chain of copies begins with."""
-    return skip_operators(tensor, ("Identity", "StopGradient"))
+    while tensor.op.type in ("Identity", "StopGradient"):
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 # Steps of the variables -----------------------------------------------------------------------------------------------

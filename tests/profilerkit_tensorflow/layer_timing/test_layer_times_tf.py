@@ -233,7 +233,7 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
     ],
 )
 def test_passes_in_which_little_was_seen_are_said(wall: float, busy: float, said: str) -> None:
-    passes = [PassTimes(wall, {"node": NodeTime("Mul", busy, busy, 1)})] * 2
+    passes = [PassTimes(wall, {"node": NodeTime("Mul", busy, 1)})] * 2
     unseen = describe_unrecorded(TimedPasses(passes, {}, set()))
     assert unseen.partition(":")[0] == said
 

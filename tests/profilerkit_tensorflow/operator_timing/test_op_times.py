@@ -46,14 +46,13 @@ def nothing() -> None: ...
 def test_the_largest_product_takes_the_most_time() -> None:
     x = tf.ones([1500, 1500])
     concrete = tf.function(product).get_concrete_function(x)
-    times = op_seconds(lambda: concrete(x), 3, warmup=1)
+    times = op_seconds(lambda: concrete(x), 3)
     assert len(times) == 3
     for one in times:
         assert max(one.nodes, key=lambda name: one.nodes[name].seconds) == "large"
         assert one.nodes["small"].seconds > 0
         assert {node.calls for node in one.nodes.values()} == {1}, "neither the warm-up nor another pass is in it"
         assert 0 < one.busy_seconds <= one.wall_seconds
-        assert one.busy_seconds <= sum(node.seconds for node in one.nodes.values()) * (1 + 1e-9)
 
 
 def test_the_runs_of_a_loop_are_summed_and_counted() -> None:
@@ -75,7 +74,7 @@ def test_cheap_kernels_of_long_loops_are_there_in_every_pass() -> None:
         return x
 
     concrete = looped.get_concrete_function(tf.ones([2]))
-    times = op_seconds(lambda: concrete(tf.ones([2])), 4, warmup=2)
+    times = op_seconds(lambda: concrete(tf.ones([2])), 4)
     assert [original_calls(one.nodes)["while/Tanh"] for one in times] == [60] * 4
 
 
@@ -229,11 +228,8 @@ def plane_with(space: Any, name: str) -> tuple[Any, Callable[[Any, str, int, int
     return plane, add
 
 
-def microseconds(one: op_times.PassTimes) -> dict[str, tuple[float, float, int]]:
-    return {
-        name: (round(node.seconds * 1e6, 6), round(node.share_seconds * 1e6, 6), node.calls)
-        for name, node in one.nodes.items()
-    }
+def microseconds(one: op_times.PassTimes) -> dict[str, tuple[float, int]]:
+    return {name: (round(node.seconds * 1e6, 6), node.calls) for name, node in one.nodes.items()}
 
 
 def test_a_kernel_inside_another_is_taken_from_it() -> None:
@@ -248,7 +244,7 @@ def test_a_kernel_inside_another_is_taken_from_it() -> None:
     add(line, "after:Exp", 80, 5)
     (one,) = op_times.list_passes(read_profile(space))
     assert one.wall_seconds == pytest.approx(100e-6)
-    assert microseconds(one) == {"call": (40, 40, 1), "a/inner": (20, 20, 2), "after": (5, 5, 1)}
+    assert microseconds(one) == {"call": (40, 1), "a/inner": (20, 2), "after": (5, 1)}
     assert one.nodes["a/inner"].op_type == "Mul"
 
 
@@ -260,8 +256,7 @@ def test_moments_of_several_kernels_are_divided_among_them() -> None:
     add(first, "x:MatMul", 0, 40)
     add(second, "y:MatMul", 10, 40)  # from 20 to 60: half of 20 to 40 is each one's
     (one,) = op_times.list_passes(read_profile(space))
-    assert microseconds(one) == {"x": (40, 30, 1), "y": (40, 30, 1)}
-    assert sum(node.seconds for node in one.nodes.values()) == pytest.approx(80e-6)
+    assert microseconds(one) == {"x": (30, 1), "y": (30, 1)}
     assert one.busy_seconds == pytest.approx(60e-6)
 
 
@@ -275,8 +270,8 @@ def test_passes_are_told_apart_and_the_warm_up_left_out() -> None:
         add(worker, "x:Exp", start + 5, 4 + index)
     add(worker, "x:Exp", 90, 3)
     first, second = op_times.list_passes(read_profile(space))
-    assert microseconds(first) == {"x": (4, 4, 1)}
-    assert microseconds(second) == {"x": (5, 5, 1)}
+    assert microseconds(first) == {"x": (4, 1)}
+    assert microseconds(second) == {"x": (5, 1)}
 
 
 def test_what_ran_on_a_device_has_its_time_there() -> None:
@@ -295,4 +290,4 @@ def test_what_ran_on_a_device_has_its_time_there() -> None:
     add_kernel(stream, "memset", 70, 10)
     add_kernel(derived, "conv", 20, 40).stats.add(metadata_id=1, ref_value=2)
     (one,) = op_times.list_passes(read_profile(space))
-    assert microseconds(one) == {"conv": (40, 40, 1), "on_host": (7, 7, 1)}
+    assert microseconds(one) == {"conv": (40, 1), "on_host": (7, 1)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -12,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, Profiler, profile
+from profilerkit.backend import RunOptions
 from profilerkit_tensorflow import ComputeComplexity, ComputeExecutionTime, TFBackend, TFProfiler
 
 
@@ -42,6 +44,18 @@ def test_an_unknown_mode_names_those_that_are_there() -> None:
     profiler.register_profiler_function(ComputeExecutionTime())
     with pytest.raises(InputError, match="mode='fast': the tensorflow backend .* 'graph', 'eager', 'xla', 'predict'"):
         profiler.compute_status("execution_time", mode="fast")
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_a_pass_waits_for_a_gpu_whatever_the_model_is(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function has no variables that tell a device; on a GPU its call returns before its work is done."""
+    seen = [*tf.config.list_logical_devices(), SimpleNamespace(name="/device:GPU:0", device_type="GPU")]
+    waits: list[str] = []
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind=None: seen)
+    monkeypatch.setattr(tf.test.experimental, "sync_devices", lambda: waits.append(mode))
+    with TFBackend().run(lambda x: x + 1, ModelInputs(tf.ones((2, 2))), RunOptions(mode=mode)) as run:
+        run()
+    assert waits == [mode]
 
 
 def test_predict_is_for_models_that_have_it() -> None:
