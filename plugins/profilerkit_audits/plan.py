@@ -19,6 +19,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError
 from profilerkit.isolation.limits import Limits
 from profilerkit.process.files import read_toml
+from profilerkit_budgets.checking import require_checkable
 from profilerkit_budgets.limits import Budget
 
 from .plan_values import (
@@ -130,8 +131,7 @@ class Plan:
             budgets = content.get("budgets", {})
             if not isinstance(budgets, Mapping):
                 raise ArgumentError(f"budgets={shown(budgets)} is no table of limits; give one: macs = '<= 5 G'")
-            if budgets and Budget.of(budgets).needs_baseline:
-                raise ArgumentError("budgets: an audit has no baseline for a limit in x; give numbers: macs = '<= 5 G'")
+            _require_checkable(budgets)
             entries = _require_entries(content.get("models"))
             workers = at_least(1).or_none()("workers", content.get("workers"))
             repeats = at_least(0)("repeats", content.get("repeats", 2))
@@ -152,6 +152,15 @@ class Plan:
 def _list_common() -> tuple[str, ...]:
     """Return the keys that may stand at the top of a plan, for all models, and in a model."""
     return *list_setting_keys(), *SAMPLING, *LIMITS, *SELECTION
+
+
+def _require_checkable(budgets: Mapping[str, Any]) -> None:
+    """Raise an error for limits that no report of an audit could be checked against."""
+    if budgets:
+        budget = Budget.of(budgets)
+        if budget.needs_baseline:
+            raise ArgumentError("budgets: an audit has no baseline for a limit in x; give numbers: macs = '<= 5 G'")
+        require_checkable(budget)
 
 
 def _require_entries(models: Any) -> Sequence[Any]:

@@ -26,9 +26,6 @@ from profilerkit.errors import NotOfferedError
 #: Parts of Ray are not annotated.
 ray: Any = import_module("ray")
 
-#: The longest folder in which Ray can make its sockets: their paths have at most 107 characters, and Ray adds about 65
-#: to the folder.
-_LONGEST = 40
 #: Seconds that a cluster may take to answer, and the processes of a cluster started here to end.
 _PATIENCE = 10.0
 
@@ -49,10 +46,9 @@ class Connection:
         options: dict[str, Any] = {"address": address}
         with ExitStack() as undo:
             if address == "local":
-                folder = _make_socket_folder()
-                options |= {"num_cpus": workers, "_temp_dir": None if folder is None else str(folder)}
-                if folder is not None:
-                    undo.callback(_remove, folder)
+                folder = tempfile.mkdtemp(prefix="pk-ray-", dir="/tmp")  # short: Ray makes sockets in it
+                options |= {"num_cpus": workers, "_temp_dir": folder}
+                undo.callback(_remove, Path(folder))
             _restore_process(undo)
             _send_messages_to_stderr(undo)
             undo.callback(ray.shutdown)
@@ -112,20 +108,9 @@ def _send_messages_to_stderr(undo: ExitStack) -> None:
     undo.callback(setattr, worker, "print_to_stdstream", original)
 
 
-def _make_socket_folder() -> Path | None:
-    """Return a new folder for the files of a cluster; None if paths would be too long, so that Ray chooses one."""
-    folder = Path(tempfile.mkdtemp(prefix="pk-ray-"))
-    if len(str(folder)) <= _LONGEST:
-        return folder
-    folder.rmdir()
-    return None
-
-
 def _remove(folder: Path) -> None:
     """Remove the files of a cluster that has ended; its processes may write logs for a moment still."""
     deadline = time.monotonic() + _PATIENCE
-    while folder.exists():
+    while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
-        if time.monotonic() > deadline:
-            return
         time.sleep(0.05)

@@ -45,6 +45,12 @@ LOOKING = 2.0
 _LONGEST = 600
 #: The errors that say that a node was lost. If a worker alone has died, its node said so and is there.
 _LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
+#: What other errors of a task say of its case, the first that fits.
+_MEANINGS = (
+    (OutOfMemoryError, FailureCode.MEMORY, "the cluster ended it, since its node had no memory left"),
+    (WorkerCrashedError, FailureCode.LOST, "the worker of the cluster that watches over the model was killed"),
+    (RayError, FailureCode.ENGINE, "the cluster could not run it"),
+)
 
 
 @dataclass(frozen=True)
@@ -144,17 +150,13 @@ class RayEngine(Engine):
             return outcome
         except _LOST as error:
             lost_nodes = task.lost_nodes + 1
-            if lost_nodes <= LOST_NODES:
-                self._submit(case, lost_nodes)
-                return None
-            return _fail(case, FailureCode.ENGINE, f"its node of the cluster was lost {lost_nodes} times", error)
-        except OutOfMemoryError as error:
-            return _fail(case, FailureCode.MEMORY, "the cluster ended it, since its node had no memory left", error)
-        except WorkerCrashedError as error:
-            reason = "the worker of the cluster that watches over the model was killed"
-            return _fail(case, FailureCode.LOST, reason, error)
+            if lost_nodes > LOST_NODES:
+                return _fail(case, FailureCode.ENGINE, f"its node of the cluster was lost {lost_nodes} times", error)
+            self._submit(case, lost_nodes)
+            return None
         except RayError as error:
-            return _fail(case, FailureCode.ENGINE, "the cluster could not run it", error)
+            code, reason = next((code, reason) for kind, code, reason in _MEANINGS if isinstance(error, kind))
+            return _fail(case, code, reason, error)
 
 
 def _cancel(reference: Any) -> None:
@@ -164,10 +166,7 @@ def _cancel(reference: Any) -> None:
 
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
-    """Return the outcome of a task that ended without an outcome; the task is not tried again.
-
-    Ray's text begins with the reason why a process ended, or ends with the failed action.
-    """
+    """Return the outcome of a task that ended without an outcome; both ends of Ray's text may say why it ended."""
     text = error_line(error)
     detail = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return without_run(case, read_machine(), code, f"{reason}: {detail}")

@@ -96,28 +96,18 @@ def _read_budget(path: str | None, limits: tuple[str, ...], baseline: str | None
 
     Mistakes are reported before the measurements, which take time.
     """
+    from .checking import require_checkable
     from .limits import read_budget
 
     try:
         budget = read_budget(path, limits)
         if not update and not budget.limits:
             raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
-        _require_units(budget)
+        require_checkable(budget)
         _require_baseline(budget, baseline, update)
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
     return budget
-
-
-def _require_units(budget: Budget) -> None:
-    """Raise `BudgetError` for a limit in another unit than its metric has, before anything is measured."""
-    from profilerkit.hooks.offers import list_status_keys, name_of_metric
-    from profilerkit.piping.status import Metric
-
-    units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
-    for limit in budget.limits:
-        if limit.pattern is None and units.get(name_of_metric(limit.key)):
-            limit.bound(units[name_of_metric(limit.key)])  # raises the error of another unit
 
 
 def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:

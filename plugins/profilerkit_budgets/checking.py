@@ -10,12 +10,14 @@ from dataclasses import replace
 
 from profilerkit.error_text import shown
 from profilerkit.errors import BudgetError
+from profilerkit.hooks.offers import list_status_keys, name_of_metric
+from profilerkit.piping.status import Metric
 from profilerkit.results.report import Report
 from profilerkit.times.measurement import Measurement
 
 from .baselines import require_same_call
 from .findings import Finding, Verdict
-from .layer_limits import check_layers
+from .layer_limits import check_layers, require_column_of_layers
 from .limits import Budget
 from .metric_limits import check_metric
 
@@ -42,6 +44,19 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
         else:
             findings += check_layers(report, limit, baseline)
     return [_add_note(finding, report, remark) for finding in findings]
+
+
+def require_checkable(budget: Budget) -> None:
+    """Raise `BudgetError` for a limit that fits no report, before anything is measured.
+
+    Such a limit has another unit than its metric, or is of layers and of a metric that layers do not have.
+    """
+    units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
+    for limit in budget.limits:
+        if limit.pattern is not None:
+            require_column_of_layers(limit)
+        elif units.get(name_of_metric(limit.key)):  # a function may say the unit of its own metric later
+            limit.bound(units[name_of_metric(limit.key)])
 
 
 def _require_types(report: Report, budget: Budget, baseline: Report | None) -> None:

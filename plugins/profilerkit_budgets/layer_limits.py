@@ -30,9 +30,7 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     Raises `BudgetError` for a metric that layers do not have, another unit, a report or a baseline without such layers,
     and a pattern without a match.
     """
-    column = LAYER_COLUMNS.get(limit.key)
-    if column is None:
-        raise BudgetError(f"{limit}: layers have limits of {', '.join(LAYER_COLUMNS)}, not of {limit.key}")
+    column = require_column_of_layers(limit)
     layers = _require_layers(report, column, limit)
     matching = match_layers(layers, limit.pattern or "")
     if not matching:
@@ -45,6 +43,15 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
         before = _read_ends_before(report, baseline, column)
     for row in matching:
         yield _check_layer(row, limit, column, uncounted, before)
+
+
+def require_column_of_layers(limit: Limit) -> str:
+    """Return the column of layers that a limit bounds; raise `BudgetError` if there is none, or for another unit."""
+    column = LAYER_COLUMNS.get(limit.key)
+    if column is None:
+        raise BudgetError(f"{limit}: layers have limits of {', '.join(LAYER_COLUMNS)}, not of {limit.key}")
+    limit.bound(Column.of(column).unit)
+    return column
 
 
 def match_layers(layers: LayerTable, pattern: str) -> list[Mapping[str, Any]]:
