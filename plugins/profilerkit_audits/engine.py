@@ -181,27 +181,16 @@ def is_noisy(outcome: Outcome) -> bool:
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome with the least noise among several outcomes of a case; its row has the medians of all.
+    """Return the outcome with the least noise among several outcomes of a case.
 
-    An outcome that failed, or that lacks a value which another outcome has, is not chosen.
+    An outcome that failed, or that lacks a value which another outcome has, is not chosen. The noise of a single
+    sample, and of a median of zero, is not known, and counts as infinite.
     """
-    best = min(outcomes, key=_rank)
-    if len(outcomes) == 1:
-        return best
-    names = [name for name, value in best.row.values.items() if value.is_measured]
-    values = {name: [outcome.row.values.get(name) for outcome in outcomes] for name in names}
-    tries = {
-        name: tuple(float(value.value) for value in several if value is not None and value.value is not None)
-        for name, several in values.items()
-    }
-    return dataclasses.replace(best, row=replace(best.row, tries=tries))
+    return min(outcomes, key=_rank)
 
 
 def _rank(outcome: Outcome) -> tuple[bool, int, float]:
-    """Return the key that sorts outcomes, the best first: not failed, most measured values, least worst noise.
-
-    The noise of a single sample, and of a median of zero, is not known, and counts as infinite.
-    """
+    """Return the key that sorts outcomes, the best first: not failed, most measured values, least worst noise."""
     measured = [value for value in outcome.row.values.values() if value.is_measured]
     noises = [math.inf if value.noise is None or value.samples == 1 else value.noise for value in measured]
     return outcome.row.status is RowStatus.FAILED, -len(measured), max(noises, default=0.0)

@@ -144,8 +144,6 @@ class Row(msgspec.Struct, frozen=True):
             empty if there is none.
         seconds: How long the process took, waiting not included.
         peak_bytes: The most memory that its processes held together; None if it was not read.
-        tries: The medians of measurements that were repeated because the times were noisy, in their order, by metric;
-            the quietest of them is in ``values``.
         attempt: 1 for the first measurement of this key, counted up with each ``--rerun``.
         run: The run that measured it.
         created: When it ended: ISO 8601, UTC.
@@ -172,7 +170,6 @@ class Row(msgspec.Struct, frozen=True):
     commit: str = ""
     seconds: float = 0.0
     peak_bytes: int | None = None
-    tries: dict[str, tuple[float, ...]] = {}
     attempt: int = 1
     run: str = ""
     created: str = ""

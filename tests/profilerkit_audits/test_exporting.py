@@ -38,7 +38,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
         content: dict[str, Any] = {
             "settings": {"input_shape": [1, None]},
             "flags": ("a, b",),
-            "tries": {"t": (0.5, 1.0)},
         }
         opened.add(
             Row(

@@ -37,7 +37,6 @@ def row(run: str, **fields: Any) -> Row:
     content: dict[str, Any] = {
         "settings": {"batch_size": 8, "input_shape": [3, 4]},
         "flags": ("odd",),
-        "tries": {"a": (1.0, 2.0)},
     }
     content |= {"versions": {"python": "3.11"}, "conditions": {"load_before": 0.1, "signs": []}, "values": values}
     base = Row("net.py:build", KEY, RowStatus.FAILED, FailureCode.SIGNAL, "it crashed", run=run, machine="m", **content)
