@@ -26,16 +26,19 @@ _SECRETS = (
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), "<secret>"),
     (re.compile(r"(?i)\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)(?!<)[^\s,;&'\"]+"), r"\1<secret>"),
 )
-#: Where a path may begin: alone, behind a loader (hf:/home), or in a URL without a host.
-_BEGIN = r"(?:(?<![\w./\\~-])|(?<=://)|(?<=:///))"
-#: A word of a folder's name, and in Windows. Names may have spaces, unless a file seems to end before one: "a.py in".
-_WORD, _WINDOWS_WORD = r"""[^\s/:'"<>|,;()\[\]{}]+""", r"""[^\s\\:'"<>|,;]+"""
-#: "/folder/a folder/" of a path of at least two parts; "/" before a usual folder at the top; "C:\\a folder\\".
-_FOLDERS = rf"/(?:(?![^\s/]*\.[a-z]\w* ){_WORD}(?: {_WORD})*/)+"
-_TOP = r"/(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)"
-_WINDOWS_FOLDERS = rf"[A-Za-z]:\\(?:(?![^\s\\]*\.[a-z]\w* ){_WINDOWS_WORD}(?: {_WINDOWS_WORD})*\\)*"
-#: The folders of an absolute path.
-_PATH = re.compile(f"{_BEGIN}(?:{_FOLDERS}|{_TOP}|{_WINDOWS_FOLDERS})")
+#: The folders of an absolute path. The name of a folder may have spaces, unless a file seems to end before one:
+#: "no file /nets/a.py in /home".
+_PATH = re.compile(
+    r"""
+    (?: (?<![\w./\\~-]) | (?<=://) | (?<=:///) )  # alone, behind a loader ("hf:/home"), or in a URL without a host
+    (?:
+        / (?: (?! [^\s/]* \. [a-z] \w* [ ] ) {word} (?: [ ] {word} )* / )+  # "/folder/a folder/"
+      | / (?= (?: home | root | tmp | usr | var | opt | mnt | srv | data ) \b )  # before a usual folder: "/tmp"
+      | [A-Za-z]:\\ (?: (?! [^\s\\]* \. [a-z] \w* [ ] ) {windows_word} (?: [ ] {windows_word} )* \\ )*
+    )
+    """.format(word=r"""[^\s/:'"<>|,;()\[\]{}]+""", windows_word=r"""[^\s\\:'"<>|,;]+"""),
+    re.VERBOSE,
+)
 #: Folders at the top of other machines, whose rows may be exported on this one.
 _USUAL_TOP_FOLDERS = (
     *("Users", "Volumes", "data", "gpfs", "home", "lustre", "media", "mnt", "nfs", "opt", "private", "projects"),

@@ -51,29 +51,38 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
 
 def _describe_moves(before: Report, after: Report, metric: str, column: str) -> Iterator[str]:
     """Yield a text for the layers that moved alike, the largest sum first, and how many more layers there are."""
-    rows: dict[Move, list[Mapping[str, Any]]] = {}
+    alike: dict[Move, list[Mapping[str, Any]]] = {}
     for row in align(before, after, columns=(column,)):
         difference = find_difference(row, column)
         if difference:
             kind = row["type" if row["change"] == "removed" else "other_type"]
-            rows.setdefault(Move(kind, difference, row["change"]), []).append(row)
-    numbers = leave_out_renamed(Counter({move: len(alike) for move, alike in rows.items()}))
+            alike.setdefault(Move(kind, difference, row["change"]), []).append(row)
+    numbers = leave_out_renamed(Counter({move: len(rows) for move, rows in alike.items()}))
     moves = sorted(numbers, key=lambda move: -abs(move.difference * numbers[move]))
-    unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     are_known = metric in WORK and before.operators is not None and after.operators is not None
     old, new = (sum_operators(report, metric) if are_known else {} for report in (before, after))
+    unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     for move in moves[:_NAMED]:
-        first, number = rows[move][0], numbers[move]
-        others, suffix = ("", "") if number == 1 else (f" and {number - 1} like it", " each")
-        text = f"{first['path'] or '(model)'} ({move.kind}){others}: {move.difference:+,}{unit}{suffix}"
-        if move.change in ("added", "removed"):
-            yield f"{text}, {move.change}"
-            continue
-        operators = compare_operators(old.get(first["path"], {}), new.get(first["other_path"], {}))
+        first = alike[move][0]
+        text = _write_move(move, first["path"] or "(model)", numbers[move], unit)
+        operators = ""
+        if move.change not in ("added", "removed"):
+            operators = compare_operators(old.get(first["path"], {}), new.get(first["other_path"], {}))
         yield f"{text} by {operators}" if operators else text
     rest = sum(numbers[move] for move in moves[_NAMED:])
     if rest:
         yield f"and {format_count(rest, 'more layer')}"
+
+
+def _write_move(move: Move, path: str, number: int, unit: str) -> str:
+    """Return how so many layers moved, of which the first has this path.
+
+    >>> _write_move(Move("Linear", 8, "added"), "head", 3, "")
+    'head (Linear) and 2 like it: +8 each, added'
+    """
+    others, suffix = ("", "") if number == 1 else (f" and {number - 1} like it", " each")
+    change = f", {move.change}" if move.change in ("added", "removed") else ""
+    return f"{path} ({move.kind}){others}: {move.difference:+,}{unit}{suffix}{change}"
 
 
 def leave_out_renamed(counts: Counter[Move]) -> Counter[Move]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profilerkit.foreign_text import visible
@@ -32,8 +32,7 @@ def merge_rows(report: Report) -> list[dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for metric, table in tables.items():
         rows = {row["path"]: _add_traffic(row) for row in table}
-        differing = {column for path, row in rows.items() for column in _list_other(row, merged.get(path, {}))}
-        names = _name_columns(next(iter(rows.values()), {}), set(map(_find_count, differing)), metric)
+        names = _name_columns(rows, merged, metric)
         for path, row in rows.items():
             layer = merged.setdefault(path, {})
             layer |= {names[column]: row[column] for column in row if layer.get(names[column]) in _NOTHING}
@@ -48,8 +47,24 @@ def _add_traffic(row: Row) -> Row:
     return {**row, "bytes_moved": row.get("bytes_moved", moved)}
 
 
-def _name_columns(columns: Iterable[str], differing: Container[str], metric: str) -> dict[str, str]:
-    """Return the names of a metric's columns on the page: a count that differs, and its ends, are named with it."""
+def _name_columns(rows: Mapping[str, Row], merged: Mapping[str, Row], metric: str) -> dict[str, str]:
+    """Return the names of a metric's columns on the page: a count that differs, and its ends, are named with it.
+
+    ``rows`` and ``merged`` are its layers, and those of the metrics before, by their paths. A layer without a value
+    does not differ.
+    """
+    pairs = [(row, merged.get(path, {})) for path, row in rows.items()]
+    columns = next(iter(rows.values()), {})
+    differing = {
+        _find_count(name)
+        for name in columns
+        if name not in _TREE_COLUMNS
+        and any(
+            row[name] != before[name]
+            for row, before in pairs
+            if row[name] not in _NOTHING and before.get(name) not in _NOTHING
+        )
+    }
     names = {}
     for column in columns:
         count = _find_count(column)
@@ -60,12 +75,6 @@ def _name_columns(columns: Iterable[str], differing: Container[str], metric: str
 def _find_count(column: str) -> str:
     """Return the count that a column is an end of, ``macs`` of ``macs_low``; any other column itself."""
     return re.sub(f"({'|'.join(ENDS)})$", "", column)
-
-
-def _list_other(row: Row, before: Row) -> list[str]:
-    """Return the columns in which two rows of a layer have different values; a row without a value is no other."""
-    columns = [name for name in row if name not in _TREE_COLUMNS and row[name] not in _NOTHING]
-    return [name for name in columns if before.get(name) not in _NOTHING and before[name] != row[name]]
 
 
 def find_places(rows: Iterable[Row]) -> dict[str, int]:

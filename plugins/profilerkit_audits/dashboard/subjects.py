@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..rows import Row
-from ..series import group_by_case, join_rows
+from ..series import CaseName, group_by_case, join_rows
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,32 @@ def group_rows(
         run: Only the subjects of this run, without later rows; "" for all.
     """
     members_by_run = cache(list_members)
-    subjects = []
-    for case, series in group_by_case(rows).items():
-        for machine, measured in _split_by_machine(series).items():
-            members = members_by_run(run or measured[-1].run)
-            of_run = [row for row in measured if row.id in members]  # rows that the run reused are among them
-            if run:
-                measured = measured[: measured.index(of_run[-1]) + 1] if of_run else []
-            if measured:
-                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-                joined = _join_runs(measured)
-                newest = join_rows(of_run) if of_run else joined[-1]
-                subjects.append(Subject(digest, (*joined[:-1], newest), tuple(measured)))
-    return subjects
+    made = (
+        _make_subject(case, machine, measured, run, members_by_run)
+        for case, series in group_by_case(rows).items()
+        for machine, measured in _split_by_machine(series).items()
+    )
+    return [subject for subject in made if subject is not None]
+
+
+def _make_subject(
+    case: CaseName,
+    machine: str,
+    measured: list[Row],
+    run: str,
+    list_members: Callable[[str], Container[int | None]],
+) -> Subject | None:
+    """Return the subject of the rows of a case; None if the requested run has none of them."""
+    members = list_members(run or measured[-1].run)
+    of_run = [row for row in measured if row.id in members]  # rows that the run reused are among them
+    if run and not of_run:
+        return None
+    if run:
+        measured = measured[: measured.index(of_run[-1]) + 1]
+    joined = _join_runs(measured)
+    newest = join_rows(of_run) if of_run else joined[-1]
+    digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+    return Subject(digest, (*joined[:-1], newest), tuple(measured))
 
 
 def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -75,9 +88,8 @@ def _join_runs(rows: Iterable[Row]) -> list[Row]:
     groups: list[list[Row]] = []
     for row in rows:
         group = groups[-1] if groups else []
-        is_of_same_run = any(earlier.run == row.run for earlier in group)
         is_attempted_again = any(earlier.key == row.key for earlier in group)
-        if is_of_same_run and not is_attempted_again:
+        if group and group[0].run == row.run and not is_attempted_again:
             group.append(row)
         else:
             groups.append([row])
