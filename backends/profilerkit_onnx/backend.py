@@ -19,7 +19,6 @@ from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
-    CountsNonzero,
     MeasuresMemory,
     NamesDevices,
     NoticesTraining,
@@ -32,15 +31,15 @@ from .costs.registry import COSTS, OPERATORS
 from .loaders import is_program, open_model
 from .model.declared_inputs import count_samples, list_declared
 from .model.layer_metadata import read_layers
-from .model.model_file import open_values, read_stamps
+from .model.model_file import read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
+from .model.zeros import zero_weights
 from .operator_timing.passes import time_nodes
 from .running import devices, profiled
 from .running.devices import is_installed, onnxruntime
 from .running.runs import prepare_run
 from .running.sessions import LEVELS
-from .trace.nonzero import trace_of_nonzero, zero_weights
 from .trace.tracing import trace_model
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ _NAMELESS = ("", "main_graph", "torch_jit")
 
 class OnnxBackend(
     TimedArrayBackend,
-    CountsNonzero,
     MeasuresMemory,
     NamesDevices,
     NoticesTraining,
@@ -148,16 +146,7 @@ class OnnxBackend(
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the floating-point parameters are zero, and how many there are in all."""
-        with open_values(model) as read:
-            return zero_weights(model, read)
-
-    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
-        """Trace the graph, each operator's work in the proportion of the nonzero elements among its weights.
-
-        The values of the weights are read, one after another; the model is not run.
-        """
-        with open_values(model) as read:
-            return trace_of_nonzero(model, inputs, read)
+        return zero_weights(model)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the graph and its constants: a ``ModelProto`` may be changed in place.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,11 +41,8 @@ _FORMAT = GraphFormat(
 )
 
 
-def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk] = Walk) -> ModelTrace:
-    """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone.
-
-    ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
-    """
+def trace_model(model: ModelProto, inputs: ModelInputs | None) -> ModelTrace:
+    """Trace one call; without inputs, or if they do not fit, the trace holds the layers alone."""
     scopes = find_scopes(model)
     constants = list_constants(model, scopes.paths)
     module = ExportedModule(model, constants)
@@ -53,7 +50,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     if inputs is None:
         trace = ModelTrace(layer_records(scopes.types, weights))
     else:
-        trace = _trace_call(model, inputs, scopes, weights, make_walk(HANDLERS, scopes.paths))
+        trace = _trace_call(model, inputs, scopes, weights, Walk(HANDLERS, scopes.paths))
     return replace(trace, unmade_weights=describe_uncounted(model, module, constants, weights))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto
+from onnx import NodeProto, TypeProto
 
 from profilerkit.backend_kit.failures import UnfitError
 from profilerkit.costs import Shape
@@ -21,7 +21,7 @@ from ..costs import NodeCall, Shapes
 from ..model.nodes import name_operator, read_attributes
 from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
-__all__ = ["Array", "MadeConstant", "Origin", "Value", "Values", "describe_call", "find_value"]
+__all__ = ["Array", "Value", "Values", "describe_call", "find_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -93,24 +93,6 @@ class Value:
         return self.array is not None and bool(self.array.all())
 
 
-class MadeConstant(NamedTuple):
-    """An output of a node that reads only constants.
-
-    Attributes:
-        node: The node.
-        output: The index of the output.
-        inputs: The inputs of the node.
-        opsets: The version of each operator set there.
-    """
-
-    node: NodeProto
-    output: int
-    inputs: Sequence[Value | None]
-    opsets: Mapping[str, int]
-
-
-#: The origin of the elements of a constant: the file, or other constants.
-Origin: TypeAlias = TensorProto | MadeConstant
 #: The values that a graph can read, by their names.
 Values: TypeAlias = dict[str, Value]
 

@@ -26,7 +26,7 @@ from ..model.types import read_opsets, tensor_type
 from .definitions import fill_body, find_definition
 from .folding import read_array
 from .node_outputs import Declarations, make_outputs
-from .values import MadeConstant, Origin, Value, Values, describe_call, find_value
+from .values import Value, Values, describe_call, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
 
@@ -96,7 +96,6 @@ class Walk:
         nodes_in_functions: How many nodes in bodies of functions were walked so far, with repeated calls.
         node: The index of the current node of the model's own graph; -1 before the first.
         numbers: Counts the numbers of new values.
-        origins: The origins of constants, by their numbers.
         follows_inputs: Whether elements of inputs that the call gives decide which nodes run, or how often.
     """
 
@@ -109,7 +108,6 @@ class Walk:
     nodes_in_functions: int = 0
     node: int = -1
     numbers: count[int] = field(default_factory=count)
-    origins: dict[int, Origin] = field(default_factory=dict)
     follows_inputs: bool = False
 
     @property
@@ -123,7 +121,6 @@ class Walk:
         for tensor in graph.initializer:
             kind, array = tensor_type(tensor.data_type, tensor.dims), read_array(tensor)
             inner[tensor.name] = Value(next(self.numbers), kind, constant=True, array=array)
-            self.origins[inner[tensor.name].number] = tensor
         return inner
 
     def walk_model(self, nodes: Sequence[NodeProto], values: Values) -> None:
@@ -197,9 +194,6 @@ class Walk:
         """Go over an operator without graphs inside, note its cost, and return its outputs."""
         definition = find_definition(visit.node, self.declared.opsets)
         outputs = make_outputs(visit.node, visit.inputs, definition, self.declared, self.numbers)
-        for index, value in enumerate(outputs):
-            if value.constant:
-                self.origins[value.number] = MadeConstant(visit.node, index, visit.inputs, self.declared.opsets)
         if outputs and all(value.constant for value in outputs):
             self._note_constants(visit.node, outputs)
             return outputs
