@@ -1,17 +1,15 @@
-"""An ONNX file without the elements of its large tensors, which no count needs: they stay in the file until a run.
+"""An ONNX file without the elements of its large weights, which no count needs: they stay in the file until a run.
 
-A file is one protobuf message with messages inside, and each field has its length in front. So large fields are skipped
-without reading them. Source: "Encoding" in the documentation of Protocol Buffers.
-
-A message from which something is left out gets a new length in front (`_Reader.shorten_message`). Protobuf parses the
-result.
+A file is one protobuf message with messages inside, and each field has its length in front. So the elements of a weight
+are skipped without reading them, and each message around them gets a new length. Protobuf parses the result. Source:
+"Encoding" in the documentation of Protocol Buffers.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, BinaryIO, NamedTuple
 
@@ -24,21 +22,20 @@ __all__ = ["LEFT", "MalformedError", "fill_elements", "list_tensors", "with_elem
 
 #: The location of elements that were left in the file of the model itself. No file can know this name.
 LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
-#: The fields whose elements are left in the file, with the bytes of one element. In the other fields of elements these
-#: take as many bytes as they need; exporters write no large tensor into them.
-_ELEMENTS = {"raw_data": 1, "float_data": 4, "double_data": 8}
-#: The messages that are kept whole: `with_elements` would not find the tensors in them again.
-_KEPT_WHOLE = ("training_info",)
+_DESCRIPTORS: Any = ModelProto.DESCRIPTOR, GraphProto.DESCRIPTOR, TensorProto.DESCRIPTOR
+#: The fields that lead from a model to its weights: its graph, and the initializers of this.
+_TO_WEIGHTS = (
+    _DESCRIPTORS[0].fields_by_name["graph"].number,
+    _DESCRIPTORS[1].fields_by_name["initializer"].number,
+)
+#: The names of the fields of a tensor.
+_TENSOR_FIELDS = {number: field.name for number, field in _DESCRIPTORS[2].fields_by_number.items()}
 #: The longest elements of a tensor whose values are looked at: numbers of 16 bytes.
 _LARGE = 16 * LARGEST
 #: How many bytes are read at once to find fields: keys and lengths stand close together, the elements far apart.
 _WINDOW = 1 << 14
-#: How many messages protobuf allows inside each other.
-_DEPTH = 100
 #: How the body of a field is written: a number of as many bytes as it needs, of 8 or 4 bytes, or a length before it.
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-_DESCRIPTOR: Any = ModelProto.DESCRIPTOR
-_TENSOR = TensorProto.DESCRIPTOR.full_name
 
 
 class MalformedError(Exception):
@@ -46,21 +43,21 @@ class MalformedError(Exception):
 
 
 def without_elements(file: BinaryIO) -> bytes:
-    """Return the bytes of a file without the elements of large tensors.
+    """Return the bytes of a file without the elements of large weights, as exporters write them: raw data.
 
-    Each of these tensors gets external data at the location `LEFT`: the field, the offset and the length of its
-    elements. Raises `MalformedError` for a file that protobuf would refuse, and for encodings that no exporter writes;
-    protobuf then has to read the whole file.
+    Each of these weights gets external data at the location `LEFT`: the offset and the length of its elements. Raises
+    `MalformedError` for a file that protobuf would refuse, and for encodings that no exporter writes; protobuf then has
+    to read the whole file.
     """
     reader = _Reader(file)
-    shortened = reader.shorten_message(_DESCRIPTOR, 0, reader.size, 0)
+    shortened = reader.shorten_message(0, reader.size, _TO_WEIGHTS)
     return reader.read(0, reader.size) if shortened is None else shortened
 
 
 def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
     """Return a copy of a model with the elements that were left in its file; `MalformedError` if they are not there."""
     copy = deepcopy(model)
-    for tensor in list_tensors(copy):
+    for tensor in copy.graph.initializer:
         fill_elements(tensor, file)
     return copy
 
@@ -71,18 +68,11 @@ def fill_elements(tensor: TensorProto, file: BinaryIO) -> None:
     Raises `MalformedError` if they are not there.
     """
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    if entries.get("location") != LEFT:
-        return
-    start = int(entries["offset"])
-    data = _Reader(file).read(start, start + int(entries["length"]))
-    if entries["field"] == "raw_data":
-        tensor.raw_data = data
-    else:
-        # The bytes in the file have protobuf's encoding: protobuf reads them as a message with this field alone.
-        number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
-        tensor.MergeFromString(_write_key(number) + _write_number(len(data)) + data)
-    tensor.ClearField("data_location")
-    tensor.ClearField("external_data")
+    if entries.get("location") == LEFT:
+        start = int(entries["offset"])
+        tensor.raw_data = _Reader(file).read(start, start + int(entries["length"]))
+        tensor.ClearField("data_location")
+        tensor.ClearField("external_data")
 
 
 def list_tensors(model: ModelProto) -> Iterator[TensorProto]:
@@ -114,14 +104,11 @@ def _list_in_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
 
 
 class _Field(NamedTuple):
-    """A field of a message: its number, and its place in the file."""
+    """A field of a message: its number, and the offsets of its key, of its body, and of the first byte after it."""
 
     number: int
-    #: The offset of its key: its number, and the encoding of its body.
     key: int
-    #: The offset of its body.
     body: int
-    #: The offset of the first byte after it.
     end: int
 
     @property
@@ -186,42 +173,34 @@ class _Reader:
                 raise MalformedError("a field that is longer than its message")
             yield _Field(number, key_at, body, at)
 
-    def shorten_message(self, descriptor: Any, start: int, end: int, depth: int) -> bytes | None:
-        """Return the bytes of a message without the elements of the large tensors in it; None if there are none."""
-        if depth > _DEPTH:
-            raise MalformedError("messages inside each other without end")
-        if descriptor.full_name == _TENSOR:
-            return self.shorten_tensor(descriptor, start, end)
+    def shorten_message(self, start: int, end: int, path: Sequence[int]) -> bytes | None:
+        """Return the bytes of a message without the elements of the large tensors to which fields lead; None for none.
+
+        ``path`` has the numbers of these fields, from message to message; without any, the message is a tensor.
+        """
+        if not path:
+            return self.shorten_tensor(start, end)
         parts, kept_from = list[bytes](), start
         for field in self.read_fields(start, end):
-            if field.size <= _LARGE:
-                continue
-            declared = descriptor.fields_by_number.get(field.number)
-            if declared is None or declared.message_type is None or declared.name in _KEPT_WHOLE:
-                continue
-            body = self.shorten_message(declared.message_type, field.body, field.end, depth + 1)
-            if body is not None:
-                parts += [self.read(kept_from, field.key), _write_key(field.number), _write_number(len(body)), body]
-                kept_from = field.end
+            if field.number == path[0] and field.size > _LARGE:
+                body = self.shorten_message(field.body, field.end, path[1:])
+                if body is not None:
+                    parts += [self.read(kept_from, field.key), _write_key(field.number), _write_number(len(body)), body]
+                    kept_from = field.end
         return b"".join([*parts, self.read(kept_from, end)]) if parts else None
 
-    def shorten_tensor(self, descriptor: Any, start: int, end: int) -> bytes | None:
+    def shorten_tensor(self, start: int, end: int) -> bytes | None:
         """Return the bytes of a large tensor without its elements, and with their place; None for any other tensor.
 
-        None too if the elements are in several fields, which no exporter writes, or in another file.
+        None too if the elements are in another field than the raw data, in several, or in another file.
         """
-        names = {number: field.name for number, field in descriptor.fields_by_number.items()}
-        fields = [(names.get(field.number, ""), field) for field in self.read_fields(start, end)]
-        data = [(name, field) for name, field in fields if name.endswith("_data")]  # external_data is included
+        fields = [(_TENSOR_FIELDS.get(field.number, ""), field) for field in self.read_fields(start, end)]
+        data = [(name, field) for name, field in fields if name.endswith("_data") or name == "data_location"]
         name, elements = data[0] if len(data) == 1 else ("", None)
-        has_location = any(other == "data_location" for other, _ in fields)
-        if elements is None or name not in _ELEMENTS or elements.size <= _LARGE or has_location:
-            return None
-        if elements.size % _ELEMENTS[name]:  # damaged: protobuf then raises the error
+        if elements is None or name != "raw_data" or elements.size <= _LARGE:
             return None
         entry = TensorProto(data_location=TensorProto.EXTERNAL)
-        position = {"location": LEFT, "field": name, "offset": elements.body, "length": elements.size}
-        for key, value in position.items():
+        for key, value in (("location", LEFT), ("offset", elements.body), ("length", elements.size)):
             entry.external_data.add(key=key, value=str(value))
         return self.read(start, elements.key) + self.read(elements.end, end) + bytes(entry.SerializeToString())
 
