@@ -1,8 +1,8 @@
 """The private names of JAX, and the releases that the tests are run with; importing this does not import it.
 
 No other file of this backend has private names. A comment states the use of each name, and the effect of its lack. JAX
-documents the structure of jaxprs (``eqns``, ``invars``, ``aval``), but not the parameters of their primitives:
-`PARAMETERS` lists the parameters that are read.
+documents the structure of jaxprs (``eqns``, ``invars``, ``aval``), but not the parameters of their primitives: without
+one that is read, an equation is not counted, and the counts are partial.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from profilerkit.backend_kit.private_names import find
 __all__ = [
     "ATTRIBUTES",
     "MINIMUM",
-    "PARAMETERS",
     "PATHS",
     "TESTED",
     "NeededPart",
@@ -59,38 +58,6 @@ ATTRIBUTES = (
     # The source location of a compiled function. Without it an activation function of JAX makes the counts partial.
     "debug_info.func_src_info",
 )
-#: The parameters that are read of each primitive. Without one of them it is not counted, and the counts are partial.
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "cond": ("branches",),
-    "conv_general_dilated": ("dimension_numbers", "lhs_dilation", "padding", "rhs_dilation", "window_strides"),
-    "custom_linear_solve": ("const_lengths", "jaxprs"),
-    "dot_general": ("dimension_numbers",),
-    "dot_product_attention_bwd": ("dropout_rate", "layout"),
-    "dot_product_attention_bwd_wrapper": ("dropout_rate", "layout"),
-    "dot_product_attention_fwd": ("dropout_rate", "layout", "variadic_args"),
-    "dot_product_attention_fwd_wrapper": ("dropout_rate", "layout", "variadic_args"),
-    "eig": ("compute_left_eigenvectors", "compute_right_eigenvectors"),
-    "fft": ("fft_type", "fft_lengths"),
-    "integer_pow": ("y",),
-    "jit": ("jaxpr", "name"),
-    "ormqr": ("left",),
-    "qr": ("full_matrices",),
-    "ragged_dot_general": ("ragged_dot_dimension_numbers",),
-    "reduce": ("jaxpr",),
-    "reduce_window": ("jaxpr", "window_dimensions"),
-    "reduce_window_max": ("window_dimensions",),
-    "reduce_window_min": ("window_dimensions",),
-    "reduce_window_sum": ("window_dimensions",),
-    "scan": ("jaxpr", "length"),
-    "scatter": ("update_jaxpr",),
-    "schur": ("compute_schur_vectors",),
-    "select_and_gather_add": ("window_dimensions",),
-    "shard_map": ("jaxpr", "mesh", "out_specs"),
-    "svd": ("compute_uv", "full_matrices"),
-    "symmetric_product": ("alpha", "beta"),
-    "triangular_solve": ("left_side",),
-    "while": ("cond_jaxpr", "body_jaxpr", "cond_nconsts", "body_nconsts"),
-}
 
 
 def find_versions() -> dict[str, str]:
@@ -110,20 +77,17 @@ def find_versions() -> dict[str, str]:
 
 
 class _Parameters(dict[str, Any]):
-    """The parameters of an equation; one that is expected and not there makes its cost unknown."""
+    """The parameters of an equation; one that is not there makes its cost unknown: another release has other names."""
 
     def __init__(self, equation: Any) -> None:
         super().__init__(equation.params)
-        self._primitive = equation.primitive.name
 
     def __missing__(self, name: str) -> Any:
-        if name in PARAMETERS.get(self._primitive, ()):
-            raise UnknownCostError
-        raise KeyError(name)
+        raise UnknownCostError
 
 
 def parameters(equation: Any) -> Mapping[str, Any]:
-    """Return the parameters of an equation; reading one of `PARAMETERS` that is missing raises `UnknownCostError`."""
+    """Return the parameters of an equation; reading one that it lacks raises `UnknownCostError`."""
     return _Parameters(equation)
 
 

@@ -44,7 +44,6 @@ def take_away(name: str) -> None:
         read = compat.attribute
         setattr(compat, "attribute", lambda value, path: None if path == name else read(value, path))  # noqa: B010
     else:
-        assert parameter in compat.PARAMETERS[primitive], f"no such name: {name}"
 
         class Without(compat._Parameters):
             def __init__(self, equation: Any) -> None:

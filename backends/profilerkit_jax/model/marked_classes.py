@@ -32,8 +32,10 @@ def use_marks(marks: Marks | None) -> Iterator[None]:
 def make_marked_class(cls: type, path: str | None = None) -> type:
     """Return the subclass whose calls open the scope of a layer; all its instances have ``path``, if given.
 
-    It is made once, and calls the current ``__call__`` of the layer's class.
+    It is made once, and calls the current ``__call__`` of the layer's class. Raises `TypeError` for a class with an own
+    ``__init_subclass__`` of the user's.
     """
+    _require_no_register(cls)
 
     @functools.wraps(cls.__call__)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -49,44 +51,13 @@ def make_marked_class(cls: type, path: str | None = None) -> type:
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
     }
-    marked: type = _derive_metaclass(type(cls))(cls.__name__, (cls,), namespace)
+    marked: type = type(cls)(cls.__name__, (cls,), namespace)
     return marked
 
 
-# No marked class shows up in a user's `__init_subclass__` -------------------------------------------------------------
-
-# It often keeps a register of classes. The library's own has to run, as it makes a class known to JAX. Python calls the
-# first one behind the new class in the order of its classes (mro), and each calls the next by ``super()``. So we put a
-# class of ours before each of the user's that has one: it calls the next one behind that class.
-
-
-def _derive_metaclass(metaclass: Any) -> type:
-    """Return a metaclass that passes over the user's `__init_subclass__` in the order of each class that it makes.
-
-    As one of the bases, a class of ours would give the new class another layout than its layer has, whose class could
-    not be changed.
-    """
-
-    def mro(cls: Any) -> list[type]:
-        order: list[type] = []
-        for base in metaclass.mro(cls):
-            if _has_users_init_subclass(base):
-                order.append(_make_bypass(base))
-            order.append(base)
-        return order
-
-    return type(metaclass.__name__, (metaclass,), {"mro": mro})
-
-
-def _has_users_init_subclass(base: type) -> bool:
-    is_users = base.__module__.partition(".")[0] not in ("builtins", "equinox", "flax")
-    return is_users and "__init_subclass__" in vars(base)
-
-
-def _make_bypass(passed: Any) -> type:
-    """Return a class whose `__init_subclass__` calls the next one behind ``passed``."""
-
-    def init_subclass(cls: type, **options: Any) -> None:
-        super(passed, cls).__init_subclass__(**options)
-
-    return type("Bypass", (), {"__slots__": (), "__init_subclass__": init_subclass})
+def _require_no_register(cls: type) -> None:
+    """Raise `TypeError` for a class whose subclasses the user's own code gets to know, often for a register of them."""
+    for base in cls.__mro__:
+        is_users = base.__module__.partition(".")[0] not in ("builtins", "equinox", "flax")
+        if is_users and "__init_subclass__" in vars(base):
+            raise TypeError(f"{base.__qualname__} has a __init_subclass__, which would run for the marked class too")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import jax
 
 from profilerkit import ModelInputs
+from profilerkit.error_text import error_line
 
 from ..compat import find_needed_part
 from ..model.arrays import make_struct
@@ -68,8 +69,8 @@ def trace_program(
         raise
     except Exception:
         raise with_marks from None
-    name = type(with_marks).__name__
-    program.unmarked = f"the layers could not be told apart: with marked layers, {name} was raised"
+    name, text = type(with_marks).__name__, error_line(with_marks)
+    program.unmarked = f"the layers could not be told apart: with marked layers, {name} was raised: {text}"
     return program
 
 
