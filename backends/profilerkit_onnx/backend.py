@@ -35,11 +35,11 @@ from .model.model_file import read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
 from .model.zeros import zero_weights
-from .operator_timing.passes import time_nodes
 from .running import devices, profiled
 from .running.devices import is_installed, onnxruntime
 from .running.runs import prepare_run
 from .running.sessions import LEVELS
+from .running.timing import time_nodes
 from .trace.tracing import trace_model
 
 if TYPE_CHECKING:

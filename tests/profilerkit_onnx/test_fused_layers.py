@@ -21,9 +21,9 @@ from profilerkit import ArgumentError, InputError, ModelInputs, NotOfferedError,
 from profilerkit.backend_kit.ran_nodes import time_layers, time_operators
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import optimize
-from profilerkit_onnx.operator_timing.passes import time_nodes
 from profilerkit_onnx.running import profiled
 from profilerkit_onnx.running.node_origins import Origin, find_origins
+from profilerkit_onnx.running.timing import time_nodes
 
 needs_arena = pytest.mark.skipif(
     as_numbers(version("onnxruntime")) < (1, 23), reason="the profiler of this onnxruntime does not tell of its arena"
@@ -188,7 +188,7 @@ def test_layers_and_what_lies_between_them_make_up_a_pass(monkeypatch: pytest.Mo
         seconds.append([item.seconds for item in made])
         return made
 
-    monkeypatch.setattr("profilerkit_onnx.operator_timing.passes.profile_passes", noted)
+    monkeypatch.setattr("profilerkit_onnx.running.timing.profile_passes", noted)
     times = time_layers(time_nodes(build_mlp(), X, "all", "cpu", 4))
     assert [sum(values) for values in zip(*(time.own_forward for time in times), strict=True)] == pytest.approx(
         seconds[0]

@@ -20,9 +20,9 @@ from profilerkit.backend_kit.ran_nodes import RanNode, explain_fusions
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import KernelTimes, RecordedKernel, Recording, compute_layer_share
 
-from ..operator_timing.passes import rewrite_nodes
 from ..running.profiled import ProfiledPass, read_passes
 from ..running.sessions import LEVELS
+from ..running.timing import rewrite_nodes
 
 __all__ = ["read_recording"]
 

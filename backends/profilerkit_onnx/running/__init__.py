@@ -1,1 +1,1 @@
-"""One pass of onnxruntime on a device: sessions, the optimized graph, and the memory that a pass takes."""
+"""Passes of onnxruntime on a device: sessions, the optimized graph, the seconds of its nodes, and the memory."""

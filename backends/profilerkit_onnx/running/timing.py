@@ -1,9 +1,8 @@
-"""The operators of each pass, with the layers and the nodes of the written graph that each of them works for."""
+"""The seconds of each node that onnxruntime runs, with its layer and the nodes of the written graph behind it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 
@@ -17,12 +16,12 @@ from profilerkit.times.operator_times import CalledOperator
 
 from ..model.nodes import name_operator
 from ..model.scopes import find_scopes
-from ..running.node_origins import main_node
-from ..running.optimized import Rewritten, rewrite
-from ..running.profiled import ProfiledPass, profile_passes, switch_profiler_on
-from ..running.runs import make_feeds
-from ..running.sessions import make_options
 from ..trace.tracing import list_operators
+from .node_origins import main_node
+from .optimized import Rewritten, rewrite
+from .profiled import ProfiledPass, profile_passes, switch_profiler_on
+from .runs import make_feeds
+from .sessions import make_options
 
 __all__ = ["rewrite_nodes", "time_nodes"]
 
@@ -35,51 +34,49 @@ def time_nodes(
     passes: int,
     export: str | PathLike[str] | None = None,
 ) -> RanGraph:
-    """Run so many passes under the profiler, and return the nodes that ran in the order of the graph.
+    """Run so many passes under the profiler; return the nodes that ran, in the order of the graph, with their seconds.
 
     Raises `InputError` for an ``export`` that cannot be written, before anything runs.
     """
     wrong = None if export is None else obstacle(export)
     if wrong is not None:
         raise InputError(f"export={fspath(export or '')!r}: {wrong}")
-    feeds = make_feeds(model, inputs)
-    options = make_options(level)
+    feeds, options = make_feeds(model, inputs), make_options(level)
     with switch_profiler_on(options):
         rewritten = rewrite(model, options, device, inputs)
         profiled = profile_passes(rewritten.session, feeds, passes, device, inputs, export)
     layers = find_scopes(model)
-    nodes = _add_seconds(_attribute_nodes(model, inputs, rewritten, layers), profiled)
+    nodes = _add_seconds(_describe_nodes(model, inputs, rewritten, layers), profiled)
     return RanGraph(nodes, [one_pass.seconds for one_pass in profiled], layers)
 
 
 def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str) -> list[RanNode]:
     """Return the nodes of the graph as onnxruntime rewrites it for a CPU, without any seconds; nothing is run."""
-    return _attribute_nodes(model, inputs, rewrite(model, make_options(level), "cpu", inputs), find_scopes(model))
+    return _describe_nodes(model, inputs, rewrite(model, make_options(level), "cpu", inputs), find_scopes(model))
 
 
-def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten, layers: Scopes) -> list[RanNode]:
+def _describe_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten, layers: Scopes) -> list[RanNode]:
     """Return the nodes of a rewritten graph with the layers and operators of the written graph that they work for.
 
     If a node does the work of several written nodes, the layer with most of their arithmetic gets the time.
     """
     executed = list_operators(model, inputs)
-    nodes, paths = [], layers.paths
+    nodes = []
     for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
         covered = [operator for index in origin.covered for operator in executed.get(index, ())]
-        nodes.append(make_node(node.name, name_operator(node), covered, paths, main_node(origin)))
+        nodes.append(make_node(node.name, name_operator(node), covered, layers.paths, main_node(origin)))
     return nodes
 
 
-def _add_seconds(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
-    """Return the nodes that ran, with their seconds; a kernel without a node belongs to the model itself."""
-    seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(passes))
+def _add_seconds(nodes: Iterable[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
+    """Return the nodes that ran, with their seconds; a kernel that is no node of the graph is the model's own."""
     operators: dict[str, str] = {}
-    for index, profiled in enumerate(passes):
-        for kernel in profiled.kernels:
-            seconds[kernel.name][index] += kernel.seconds
+    seconds: dict[str, list[float]] = {}
+    for index, one_pass in enumerate(passes):
+        for kernel in one_pass.kernels:
             operators[kernel.name] = kernel.operator
+            seconds.setdefault(kernel.name, [0.0] * len(passes))[index] += kernel.seconds
     ran = [node for node in nodes if node.name in operators]
-    names = {node.name for node in ran}
-    without_node = [name for name in operators if name not in names]
-    ran += [RanNode(name, operators[name], "", (), CalledOperator("")) for name in without_node]
+    others = operators.keys() - {node.name for node in ran}
+    ran += [RanNode(name, operators[name], "", (), CalledOperator("")) for name in operators if name in others]
     return [replace(node, seconds=tuple(seconds[node.name])) for node in ran]

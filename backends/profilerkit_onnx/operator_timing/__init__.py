@@ -1,1 +1,0 @@
-"""Seconds of each operator and each layer, as the profiler of onnxruntime has them."""
