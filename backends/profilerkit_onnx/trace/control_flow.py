@@ -80,8 +80,10 @@ def _walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     turns, follows_inputs = _find_turns(walk, visit, graph)
     number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
     # A turn begins only while the condition holds, so inside the body it is true. Without one nothing is known.
-    true = None if condition is None else np.asarray(True)
-    goes_on = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
+    is_asked = condition is not None
+    goes_on = Value(
+        next(walk.numbers), tensor_type(TensorProto.BOOL, ()), is_asked, np.asarray(True) if is_asked else None
+    )
     walk.work.append(Executed("Loop", walk.node, (), (number, goes_on), visit.times))
 
     body = _walk_any_turn(walk, visit, graph, (number, goes_on), begins, turns.number_to_count)

@@ -68,7 +68,7 @@ def make_outputs(
         if kind is not None and array is not None:
             kind = tensor_type(kind.tensor_type.elem_type, array.shape)
         is_known_before = is_constant or (array is not None and not from_inputs)
-        value = Value(next(numbers), kind or TypeProto(), is_known_before, array, from_inputs)
+        value = Value(next(numbers), kind or TypeProto(), is_known_before, array)
         outputs.append(_complete(value, declared, name) if value.shape is None and name in declared.types else value)
     return outputs
 

@@ -130,4 +130,4 @@ def _make_input(number: int, tensor: Any, declared: TypeProto, kinds: str) -> Va
     dtype = np.dtype(tensor.dtype)
     is_known = dtype.kind in kinds and math.prod(tensor.shape) <= LARGEST
     kind = tensor_type(helper.np_dtype_to_tensor_dtype(dtype), tuple(tensor.shape))
-    return Value(number, kind, array=np.asarray(tensor) if is_known else None, from_inputs=is_known)
+    return Value(number, kind, array=np.asarray(tensor) if is_known else None)

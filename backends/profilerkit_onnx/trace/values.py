@@ -35,7 +35,6 @@ class Value:
         type: Its type, with the known sizes; it does not change.
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, if they are known before the model runs and are few.
-        from_inputs: Whether these elements follow from the elements of the inputs that the call gives.
         element: Its dtype, as a number of ``TensorProto.DataType``; 0 for a value that is no tensor.
         info: Shape and dtype for reports, with -1 for an unknown size.
         shape: Its shape; None if a size is not known before the model runs.
@@ -46,7 +45,6 @@ class Value:
     type: TypeProto
     constant: bool = False
     array: Array | None = None
-    from_inputs: bool = False
     element: int = field(init=False)
     info: TensorInfo = field(init=False)
     shape: Shape | None = field(init=False)
@@ -64,15 +62,11 @@ class Value:
     def merge(self, other: Value) -> Value:
         """Return the common facts of two values, either of which may result: equal sizes and equal elements.
 
-        The result has the buffer of this value, and does not follow from the file alone.
+        The result has the buffer of this value.
         """
         is_same = self.array is not None and other.array is not None and np.array_equal(self.array, other.array)
-        return Value(
-            self.number,
-            common_type(self.type, other.type),
-            array=self.array if is_same else None,
-            from_inputs=self.from_inputs or other.from_inputs,
-        )
+        is_constant = is_same and self.constant and other.constant
+        return Value(self.number, common_type(self.type, other.type), is_constant, self.array if is_same else None)
 
     def carry(self) -> Value:
         """Return the same value as a loop carries it from one turn to the next: with unknown elements."""
@@ -80,7 +74,12 @@ class Value:
 
     def mark_from_inputs(self) -> Value:
         """Return the same value, which does not follow from the file alone: the given inputs decide its origin."""
-        return Value(self.number, self.type, array=self.array, from_inputs=True)
+        return Value(self.number, self.type, array=self.array)
+
+    @property
+    def from_inputs(self) -> bool:
+        """Whether its elements are known from elements of the inputs that the call gives, and not from the file."""
+        return self.array is not None and not self.constant
 
     @property
     def is_typed(self) -> bool:
