@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +14,7 @@ from profilerkit.backend_kit.call_stack import list_layers
 
 from .arrays import ArrayTree, is_weight, list_items
 from .marked_classes import make_marked_class, use_marks
-from .subject import Leaf, Pass, Subject, join
+from .subject import Leaf, OpenedModel, Pass, Subject, join
 
 __all__ = ["equinox_subject"]
 
@@ -46,19 +47,19 @@ def equinox_subject(model: Any) -> Subject:
     layers: dict[str, Any] = dict(list_layers(model, _list_children))
     users_own = {id(layer) for layer in layers.values()}
 
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
+    @contextmanager
+    def open_copy(values: Sequence[Any], how: Pass) -> Iterator[OpenedModel]:
         copy = eqx.nn.inference_mode(arrays.replace_arrays(values), value=not how.training)
         with use_marks(how.marks):
             if how.marks is not None:
                 _mark_layers(copy, users_own, how)
-            outputs = how.call(copy, args, kwargs)
-        return outputs, jax.tree.leaves(copy)
+            yield OpenedModel(copy, lambda: jax.tree.leaves(copy))
 
     with_states = [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_state) if _is_state(leaf)]
     states = {id(array) for array in jax.tree.leaves(with_states)}
     leaves = [Leaf(path, value, is_weight(value) and id(value) not in states) for path, value in arrays.arrays]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
-    return Subject("equinox", type(model).__name__, leaves, call, types, layers)
+    return Subject("equinox", type(model).__name__, leaves, open_copy, types, layers)
 
 
 def _mark_layers(copy: Any, users_own: Container[int], how: Pass) -> None:

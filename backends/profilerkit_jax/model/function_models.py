@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -13,7 +15,7 @@ from .arrays import ArrayTree, is_array, is_weight
 from .calls import trace_anew
 from .jax_model import JaxModel
 from .recognition import find_kind
-from .subject import Leaf, Pass, Subject, join
+from .subject import Leaf, OpenedModel, Pass, Subject, join
 from .wrapped import LIBRARIES, find_modules, is_equinox_wrapper, replace_modules
 
 __all__ = ["function_subject", "list_modules"]
@@ -36,16 +38,15 @@ def function_subject(model: JaxModel, read_module: ReadModule) -> Subject:
         return equinox_subject(model.function)
     params = ArrayTree(model.params)
 
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        if model.params is None:
-            return how.call(model.function, args, kwargs), ()
+    @contextmanager
+    def open_copy(values: Sequence[Any], how: Pass) -> Iterator[OpenedModel]:
         copy = params.replace_arrays(values)
-        outputs = how.call(replace(model, params=copy), args, kwargs)
-        return outputs, jax.tree.leaves(copy)
+        with_copy = model.function if model.params is None else replace(model, params=copy)
+        yield OpenedModel(with_copy, lambda: jax.tree.leaves(copy))
 
     leaves = [Leaf(path, value, is_weight(value)) for path, value in params.arrays]
     name = model.name or _find_name(model.function)
-    return Subject("function", name, leaves, call, {"": name})
+    return Subject("function", name, leaves, open_copy, {"": name})
 
 
 def list_modules(model: Any) -> list[Any]:
@@ -85,12 +86,24 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
         _Part(module, subject, paths.get(id(subject), "")) for module, subject in zip(modules, subjects, strict=True)
     ]
 
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        def run(copies: Sequence[tuple[Any, Any]]) -> Any:
-            return how.call(replace_modules(model.function, copies), args, kwargs)
-
-        with trace_anew():  # a compiled method of a copy would find what JAX has compiled for an equal object
-            return _run_with_copies(parts, values, how, run)
+    @contextmanager
+    def open_copies(values: Sequence[Any], how: Pass) -> Iterator[OpenedModel]:
+        remaining = iter(values)
+        # A compiled method of a copy would find what JAX has compiled for an equal object.
+        with trace_anew(), ExitStack() as stack:
+            opened = [
+                stack.enter_context(
+                    part.subject.open(
+                        list(islice(remaining, len(part.subject.leaves))),
+                        replace(how, prefix=join(how.prefix, part.path)),
+                    )
+                )
+                for part in parts
+            ]
+            copies = [(part.module, one.model) for part, one in zip(parts, opened, strict=True)]
+            yield OpenedModel(
+                replace_modules(model.function, copies), lambda: chain.from_iterable(one.read_state() for one in opened)
+            )
 
     leaves = [
         replace(leaf, path=(part.path, *leaf.path) if part.path else leaf.path)
@@ -98,47 +111,18 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
         for leaf in part.subject.leaves
     ]
     if len(main) == 1:
-        return replace(main[0], name=name, call=call, leaves=leaves)
+        return replace(main[0], name=name, open=open_copies, leaves=leaves, arrange=None)
     kinds = {subject.kind for subject in main}
     layered = [part for part in parts if part.path]
     return Subject(
         kinds.pop() if len(kinds) == 1 else "function",
         name,
         leaves,
-        call,
+        open_copies,
         {"": name, **{join(part.path, path): kind for part in layered for path, kind in part.subject.types.items()}},
         {join(part.path, path): layer for part in layered for path, layer in part.subject.layers.items()},
         {scope for part in layered for scope in part.subject.scopes},
     )
-
-
-def _run_with_copies(
-    parts: Sequence[_Part],
-    values: Sequence[Any],
-    how: Pass,
-    run: Callable[[Sequence[tuple[Any, Any]]], Any],
-    copies: Sequence[tuple[Any, Any]] = (),
-) -> tuple[Any, list[Any]]:
-    """Call ``run`` with pairs of modules and copies that hold these values; return its result and the changed state.
-
-    A subject makes a copy of its module only for a function that it calls with the copy. So these calls are nested:
-    inside the call for the first module the other modules are copied likewise, and the innermost one calls ``run``.
-    """
-    if not parts:
-        return run(copies), []
-    part, *others = parts
-    count = len(part.subject.leaves)
-    states: list[Any] = []
-
-    def run_with_copy(copy: Any) -> Any:
-        made = [*copies, (part.module, copy)]
-        outputs, states_of_others = _run_with_copies(others, values[count:], how, run, made)
-        states.extend(states_of_others)
-        return outputs
-
-    path = join(how.prefix, part.path)
-    outputs, state = part.subject.call(values[:count], (), {}, replace(how, function=run_with_copy, prefix=path))
-    return outputs, [*states, *jax.tree.leaves(state)]
 
 
 def _find_name(function: Any) -> str:

@@ -49,8 +49,7 @@ class JaxModel:
             raise ArgumentError(
                 f"rngs={shown(self.rngs)} are for a module of Flax's linen; give the keys of a function with its inputs"
             )
-        keys = self.rngs if isinstance(self.rngs, Mapping) else {} if self.rngs is None else {"params": self.rngs}
-        if not all(isinstance(name, str) and hasattr(key, "dtype") for name, key in keys.items()):
+        if not all(isinstance(name, str) and hasattr(key, "dtype") for name, key in self.keys.items()):
             raise ArgumentError(
                 f"rngs={shown(self.rngs)}: give a random key of JAX, or keys by name: {{'dropout': key}}"
             )
@@ -60,8 +59,15 @@ class JaxModel:
         """Whether the function is a module of Flax's linen, which is applied to variables."""
         return any(cls.__module__.startswith("flax.linen") for cls in type(self.function).__mro__)
 
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The random keys by name; Flax takes one key for all as that of "params"."""
+        if self.rngs is None:
+            return {}
+        return dict(self.rngs) if isinstance(self.rngs, Mapping) else {"params": self.rngs}
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the outputs of the function for inputs."""
         if self.is_linen:
-            return self.function.apply(self.params, *args, rngs=self.rngs, **kwargs)
+            return self.function.apply(self.params, *args, rngs=self.keys, **kwargs)
         return self.function(*args, **kwargs) if self.params is None else self.function(self.params, *args, **kwargs)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -27,7 +28,7 @@ from profilerkit.process.restoring import restored
 
 from .arrays import is_array
 from .keras_state import list_all_variables, save_state
-from .subject import Leaf, Pass, Subject, join
+from .subject import Leaf, OpenedModel, Pass, Subject, join
 
 __all__ = ["keras_subject"]
 
@@ -54,19 +55,16 @@ def keras_subject(model: Any) -> Subject:
     placed = _place_variables(model, layers)
     variables, leaves = [variable for variable, _ in placed], [leaf for _, leaf in placed]
 
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        positional, keywords = args, kwargs
-        if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
-            positional, keywords = _arrange_arguments(model, args, kwargs, how.training)
+    @contextmanager
+    def open_scope(values: Sequence[Any], how: Pass) -> Iterator[OpenedModel]:
         values_of_pass = _give_values(variables, values)
         with restored(save_state(model), in_child=False), values_of_pass as scope, _follow_layers(layers, how):
-            outputs = how.call(model, positional, keywords)
-        return outputs, [scope.get_current_value(variable) for variable in variables]
+            yield OpenedModel(model, lambda: map(scope.get_current_value, variables))
 
     first_paths = {id(layer): path for path, layer in reversed(layers)}
     types = {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}
     scopes = frozenset(str(layer.name) for layer in flat_layers(model))
-    return Subject("keras", name, leaves, call, types, dict(layers), scopes)
+    return Subject("keras", name, leaves, open_scope, types, dict(layers), scopes, partial(_arrange_arguments, model))
 
 
 #: The innermost scope in which variables have the values of a pass, and these variables.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import accumulate
 from typing import Any
 
@@ -12,7 +12,7 @@ from flax import linen
 
 from .arrays import ArrayTree
 from .jax_model import JaxModel
-from .subject import UNMET, Leaf, Pass, Subject, join
+from .subject import UNMET, Leaf, OpenedModel, Pass, Subject, join
 
 __all__ = ["linen_subject"]
 
@@ -22,20 +22,15 @@ def linen_subject(model: JaxModel) -> Subject:
     variables = ArrayTree(dict(model.params))
     changing = [name for name in model.params if name != "params"]
 
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        """Apply the module as users do: ``apply`` returns its outputs, and the collections that may have changed."""
-
-        def method(module: Any, *args: Any, **kwargs: Any) -> Any:  # in place of ``__call__`` of the bound module
-            return how.call(module, args, kwargs)
-
+    @contextmanager
+    def open_bound(values: Sequence[Any], how: Pass) -> Iterator[OpenedModel]:
+        bound = model.function.bind(variables.replace_arrays(values), rngs=model.keys, mutable=changing)
         with _intercept(how):
-            options = {"rngs": model.rngs, "mutable": changing, "method": method}
-            outputs, state = model.function.apply(variables.replace_arrays(values), *args, **options, **kwargs)
-        return outputs, jax.tree.leaves(state)
+            yield OpenedModel(bound, lambda: jax.tree.leaves([bound.variables[name] for name in changing]))
 
     leaves = [_make_leaf(path, value) for path, value in variables.arrays]
     name = model.name or type(model.function).__name__
-    return Subject("flax.linen", name, leaves, call, {"": name, **dict.fromkeys(_list_layers(leaves), UNMET)})
+    return Subject("flax.linen", name, leaves, open_bound, {"": name, **dict.fromkeys(_list_layers(leaves), UNMET)})
 
 
 def _list_layers(leaves: Sequence[Leaf]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from profilerkit.backend_kit.call_stack import list_layers
 
 from .arrays import list_items
 from .marked_classes import PATH, make_marked_class, use_marks
-from .subject import Leaf, Pass, Subject, join
+from .subject import Leaf, OpenedModel, Pass, Subject, join
 
 __all__ = ["nnx_subject"]
 
@@ -28,7 +29,8 @@ def nnx_subject(model: Any) -> Subject:
     graph, state = nnx.split(model)
     tree = jax.tree.structure(state)
 
-    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
+    @contextmanager
+    def open_copy(values: Sequence[Any], how: Pass) -> Iterator[OpenedModel]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
         set_mode: Callable[[Any], None] = nnx.Module.train if how.training else nnx.Module.eval
         for layer in [copy] if isinstance(copy, nnx.Module) else _list_layers_once(copy).values():
@@ -37,14 +39,13 @@ def nnx_subject(model: Any) -> Subject:
         if how.marks is not None:
             _mark_layers(copy, how)
         with use_marks(how.marks):
-            outputs = how.call(copy, args, kwargs)
-        return outputs, jax.tree.leaves(nnx.state(copy))
+            yield OpenedModel(copy, lambda: jax.tree.leaves(nnx.state(copy)))
 
     layers = _list_layers_once(model)
     is_state = not any(isinstance(layer, nnx.Module) for layer in layers.values())
     leaves = [replace(leaf, is_counted=not is_state) for leaf in _list_leaves(state)]
     types = {path: type(layer).__name__ for path, layer in layers.items()}
-    return Subject("state" if is_state else "flax.nnx", type(model).__name__, leaves, call, types, layers)
+    return Subject("state" if is_state else "flax.nnx", type(model).__name__, leaves, open_copy, types, layers)
 
 
 def _list_leaves(state: Any) -> Iterator[Leaf]:

@@ -1,17 +1,18 @@
-"""A model in the common form of this backend: a pure function of weights and inputs, with layers."""
+"""A model in the common form of this backend: arrays, layers, and a pass as a pure function of weights and inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import WithoutValuesError
 
 from .outputs import check_outputs
 from .scope_names import Marks
 
-__all__ = ["UNMET", "Leaf", "Pass", "Subject", "join"]
+__all__ = ["UNMET", "Leaf", "OpenedModel", "Pass", "Subject", "join"]
 
 #: The name for the type of a layer that no call has met.
 UNMET = "Module"
@@ -68,28 +69,58 @@ class Pass:
         return check_outputs(outputs, arguments=(model, args, kwargs))
 
 
+class OpenedModel(NamedTuple):
+    """A model that is ready for a pass.
+
+    Attributes:
+        model: A copy with the values of the pass, or the model itself if a scope around has these for it.
+        read_state: Returns the arrays of the model after the pass; those that it has not changed may be left out.
+    """
+
+    model: Any
+    read_state: Callable[[], Iterable[Any]]
+
+
+#: Opens a model for a pass, given the values of its leaves; when the context ends, the user's model is as before.
+OpenModel: TypeAlias = Callable[[Sequence[Any], Pass], AbstractContextManager[OpenedModel]]
+#: Returns positional and keyword arguments of a model's own call as it takes them, given these and whether it trains.
+ArrangeArguments: TypeAlias = Callable[
+    [tuple[Any, ...], Mapping[str, Any], bool], tuple[tuple[Any, ...], Mapping[str, Any]]
+]
+
+
 @dataclass
 class Subject:
-    """A model as a pure function, with its arrays and layers.
+    """A model with its arrays and layers, and the way to a pass over it.
 
     Attributes:
         kind: As `recognition.find_kind` has it; or "state": an object of nnx that leads to no module.
         name: The name in reports.
         leaves: The arrays of the model.
-        call: Called with the values of the leaves, positional and keyword inputs and a `Pass`; returns the outputs, and
-            the state: the leaves of the model after it. Those that the pass has not changed may be left out.
+        open: Opens the model for a pass.
         types: The type of each layer by its path, the model itself first.
         layers: The layers by their paths, if the model holds them.
         scopes: The names of scopes that the framework itself opens around layers.
+        arrange: Arranges the arguments of the model's own call; None to leave them as they are.
     """
 
     kind: str
     name: str
     leaves: list[Leaf]
-    call: Callable[[Sequence[Any], tuple[Any, ...], Mapping[str, Any], Pass], tuple[Any, Any]]
+    open: OpenModel
     types: dict[str, str] = field(default_factory=dict)
     layers: Mapping[str, Any] = field(default_factory=dict)
     scopes: Collection[str] = ()
+    arrange: ArrangeArguments | None = None
+
+    def call(
+        self, values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass
+    ) -> tuple[Any, list[Any]]:
+        """Return the outputs of a pass with these values of the leaves, and the arrays of the model after it."""
+        if self.arrange is not None and how.function is None:  # a function calls the model with arguments of its choice
+            args, kwargs = self.arrange(args, kwargs, how.training)
+        with self.open(values, how) as opened:
+            return how.call(opened.model, args, kwargs), list(opened.read_state())
 
     @property
     def values(self) -> list[Any]:
