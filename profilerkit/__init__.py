@@ -42,7 +42,9 @@ _MODULES = module_of_each(
         ".hooks.infos": """
             BackendInfo CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo
         """,
+        "profilerkit_predict.meshes.execution_traces": "write_execution_traces",
         "profilerkit_predict.meshes.fitting": "find_mesh",
+        "profilerkit_predict.meshes.step_timeline": "write_step_timeline",
         "profilerkit_predict.prediction.predicting": "predict",
         "profilerkit_predict.prediction.result": "Prediction",
         ".profiler": "Profiler",

@@ -6,7 +6,9 @@ from profilerkit_predict.joining import join as join
 from profilerkit_predict.language_models import kv_bytes as kv_bytes
 from profilerkit_predict.language_models import kv_bytes_per_token as kv_bytes_per_token
 from profilerkit_predict.language_models import llm as llm
+from profilerkit_predict.meshes.execution_traces import write_execution_traces as write_execution_traces
 from profilerkit_predict.meshes.fitting import find_mesh as find_mesh
+from profilerkit_predict.meshes.step_timeline import write_step_timeline as write_step_timeline
 from profilerkit_predict.prediction.predicting import predict as predict
 from profilerkit_predict.prediction.result import Prediction as Prediction
 
@@ -165,4 +167,6 @@ __all__ = [
     "metric",
     "predict",
     "profile",
+    "write_execution_traces",
+    "write_step_timeline",
 ]

@@ -70,7 +70,7 @@ _COMMANDS = {
         "hf:llama --prompt 1024 --device h100,a100-80 --weights bf16,int4 --batch 1,8",
     ),
     "mesh": (
-        "Find the smallest mesh that fits a device.",
+        "Find the smallest mesh that fits a device, or write what its ranks do.",
         "train.py:build --mesh dp_shard=?,tp=8 --parallelize train.py:shard --fits h100",
     ),
     "calibrate": ("Measure this machine, to predict times on it.", "here.toml --seconds 60"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profilerkit import Metric
+from profilerkit import Metric, StatusKey
 from profilerkit.count_text import format_count
 from profilerkit.trace.completeness import TracePart
 from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds, write_shares
@@ -125,8 +125,15 @@ class Collectives(Metric):
         return format_count(sum(row["calls"] for row in self.value), "call")
 
 
+class RankStep(StatusKey):
+    """The `RankTrace` of a training step of one rank, for functions that write files of the step."""
+
+    NAME: str = "rank_step"
+    DERIVED_FROM: TracePart | None = TracePart.LAYERS
+
+
 #: The keys of a rank.
-KEYS: tuple[type[Metric], ...] = (
+KEYS: tuple[type[StatusKey], ...] = (
     RankParameterBytes,
     RankGradientBytes,
     RankOptimizerBytes,
@@ -135,6 +142,7 @@ KEYS: tuple[type[Metric], ...] = (
     RankPeakLayers,
     CollectiveBytes,
     Collectives,
+    RankStep,
 )
 
 

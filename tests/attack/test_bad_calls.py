@@ -406,6 +406,8 @@ NO_CASES = {
     "DeviceInfo": "plain data; what its files may hold is tested in tests/profilerkit/devices",
     "Prediction": "plain data that predict returns",
     "find_mesh": "its mesh and its device are checked in tests/profilerkit_predict/meshes/test_mesh_uses.py",
+    "write_execution_traces": "its mesh is checked in tests/profilerkit_predict/meshes/test_mesh_files.py",
+    "write_step_timeline": "the same",
     "audit": "its plan is checked key by key; see tests/profilerkit_audits/test_plan.py",
     "JoinedProfile": "plain data that join returns",
     "join": "its arguments are those of profile, and a profile; see tests/profilerkit_torch/joining",

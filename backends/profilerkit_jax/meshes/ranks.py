@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from profilerkit import InputError, ModelInputs
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import Collective, RankTrace, make_collective, note_idle
+from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, make_collective, note_idle
 
 from ..compat import make_function
 from ..model.calls import is_trained, make_step
@@ -123,7 +123,10 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
         counted,
         memory=step_bytes.make_timeline(len(counted.operators)),
         uncounted={**counted.uncounted, **whole},
-        notes=(model.describe(), *counted.notes, *note_idle(model.mesh, exchanged)),
+        notes=(
+            *(model.describe(), *counted.notes),
+            *note_idle(model.mesh, (placed.collective for placed in exchanged)),
+        ),
     )
     return RankTrace(
         trace,
@@ -148,7 +151,7 @@ def _count_in_branches(walk: ShareWalk) -> Counter[str]:
     return Counter(f"{kind} of a branch that is not counted" for kind in kinds)
 
 
-def _list_exchanged(walk: ShareWalk, share: _Share, mesh: Mapping[str, int]) -> Iterator[Collective]:
+def _list_exchanged(walk: ShareWalk, share: _Share, mesh: Mapping[str, int]) -> Iterator[PlacedCollective]:
     """Yield the exchanges of a rank in a step, in their order.
 
     Exchanges that no equation of the jaxpr asks for come last, and belong to no layer.
@@ -159,10 +162,10 @@ def _list_exchanged(walk: ShareWalk, share: _Share, mesh: Mapping[str, int]) -> 
         phase = "backward" if executed.is_backward else "forward"
         overlaps = _is_of_weight(exchange, spot, share)
         collective = make_collective(exchange.message, executed.chain[-1].path, phase, overlaps, mesh)
-        yield from [collective] * executed.times
+        yield from [PlacedCollective(positions[id(executed)], collective)] * executed.times
     for exchange in chain.from_iterable(walk.waiting.values()):
         phase = "backward" if "transpose(" in exchange.instruction.scopes else "forward"
-        yield make_collective(exchange.message, "", phase, False, mesh)
+        yield PlacedCollective(len(positions), make_collective(exchange.message, "", phase, False, mesh))
 
 
 def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:

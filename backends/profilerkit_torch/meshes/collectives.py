@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from profilerkit_predict.meshes.records import Collective, Message, make_collective
+from profilerkit_predict.meshes.records import Message, PlacedCollective, make_collective
 
 from ..compat.meshes import find_process_group
 from ..compat.operators import read_schema
@@ -142,7 +142,9 @@ class Exchanges:
         """Note a message that is exchanged for a layer after the update of the weights."""
         self._updates.append(Exchange(message, path, "update", overlaps=False))
 
-    def list_collectives(self, mesh: Mapping[str, int]) -> Iterator[Collective]:
-        """Yield the collectives of a step over a mesh, in their order."""
-        for exchange in (*self.by_operator.values(), *self._updates):
-            yield make_collective(exchange.message, exchange.layer, exchange.phase, exchange.overlaps, mesh)
+    def list_placed(self, mesh: Mapping[str, int], operators: int) -> Iterator[PlacedCollective]:
+        """Yield the collectives of a step of so many operators over a mesh, in their order."""
+        updates = ((operators, exchange) for exchange in self._updates)
+        for position, exchange in (*self.by_operator.items(), *updates):
+            collective = make_collective(exchange.message, exchange.layer, exchange.phase, exchange.overlaps, mesh)
+            yield PlacedCollective(position, collective)

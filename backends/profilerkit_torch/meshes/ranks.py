@@ -17,7 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.arguments.structures import tensors_in
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import Collective, RankTrace, note_idle
+from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, note_idle
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible
 from ..compat.modules import read_buffers, read_parameters
@@ -141,7 +141,7 @@ def _trace_step(
     with watch_step(recorder), one_thread, scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder, rank.passes) or _note_untrained(model, recorder)
         left = recorder.memory.list_alive()  # with the tensors that the scheme keeps for the next step
-    exchanged = tuple(recorder.exchanges.list_collectives(rank.mesh))
+    exchanged = tuple(recorder.exchanges.list_placed(rank.mesh, len(recorder.operators)))
     faults = _note_faults(rank, model, recorder, exchanged)
     trace = ModelTrace(
         recorder.layers.list_records(scheme.find_share),
@@ -164,10 +164,10 @@ def _trace_step(
 
 
 def _note_faults(
-    rank: RankModel, model: nn.Module, recorder: RankRecorder, exchanged: Iterable[Collective]
+    rank: RankModel, model: nn.Module, recorder: RankRecorder, exchanged: Iterable[PlacedCollective]
 ) -> Iterator[str]:
     """Yield notes on what costs more than it needs in the plan of a mesh."""
-    yield from note_idle(rank.mesh, exchanged)
+    yield from note_idle(rank.mesh, (placed.collective for placed in exchanged))
     yield from note_whole_weights(model)
     yield from note_repeated_reductions(recorder.exchanges.by_operator.values())
 

@@ -27,6 +27,7 @@ from ..rank_metrics import (
     RankPeakLayers,
     RankPeakMemory,
     RankPeakParts,
+    RankStep,
 )
 from .records import Purpose, RankTrace, sum_parts
 
@@ -71,6 +72,7 @@ class ComputeRank(ProfilerFunction):
             RankPeakLayers.NAME: qualify(LayerTable(list_layer_rows(trace.layers, peak)), unknown_state),
             CollectiveBytes.NAME: qualify(sent, missing),
             Collectives.NAME: qualify(table, missing),
+            RankStep.NAME: step,
         }
 
 

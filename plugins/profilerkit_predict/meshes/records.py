@@ -96,6 +96,19 @@ class Collective:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedCollective:
+    """One collective of a step.
+
+    Attributes:
+        position: The number of its operator in the step's trace; in the update, the number behind the last operator.
+        collective: Its data and ranks, for one call.
+    """
+
+    position: int
+    collective: Collective
+
+
 @dataclass(frozen=True)
 class OptimizerShare:
     """The partitions of the weights that the optimizer of a rank updates in place of the weights.
@@ -122,7 +135,7 @@ class RankTrace:
         left: The bytes after the passes by purpose, when the weights are updated.
         unknown: Collectives of unknown size, with the number of their calls.
         optimizer_share: The partitions that the optimizer updates; None: the rank's share of the weights.
-        exchanged: Each collective of the step, in their order.
+        exchanged: Each collective, in the order of the operators.
         description: The rank and its mesh, in words; also a note of the trace.
     """
 
@@ -132,16 +145,16 @@ class RankTrace:
     left: Mapping[Purpose, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
     optimizer_share: OptimizerShare | None = None
-    exchanged: tuple[Collective, ...] = ()
+    exchanged: tuple[PlacedCollective, ...] = ()
     description: str = ""
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """The collectives of the step: equal collectives of a layer as one, in the order of their first calls."""
         sums: dict[Collective, Collective] = {}
-        for collective in self.exchanged:
-            kind = replace(collective, calls=0, bytes=0, sent_bytes=0)
-            sums[kind] = sums.get(kind, kind).add(collective)
+        for placed in self.exchanged:
+            kind = replace(placed.collective, calls=0, bytes=0, sent_bytes=0)
+            sums[kind] = sums.get(kind, kind).add(placed.collective)
         return tuple(sums.values())
 
     def list_unknown(self) -> tuple[str, ...]:

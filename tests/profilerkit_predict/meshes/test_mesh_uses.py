@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -92,20 +93,33 @@ def test_what_a_step_fits_is_a_device_or_bytes(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.slow
-def test_command_finds_a_mesh(file: Path) -> None:
+def test_command_finds_a_mesh_and_writes_files(file: Path, tmp_path: Path) -> None:
     model = [f"{file}:Net", "--parallelize", "fsdp2", "--input-shape", "words=16:int64"]
     found = run(*model, "--mesh", "dp_shard=?", "--fits", "1e9")
     assert found.exit_code == 0, found.output
     assert "Rank 0 of 1 (dp_shard=1)" in found.output
+    folder, timeline = tmp_path / "traces", tmp_path / "step.json"
+    traces = run(*model, "--mesh", "dp_shard=4", "--execution-traces", str(folder))
+    assert traces.exit_code == 0, traces.output
+    assert sorted(path.name for path in folder.iterdir()) == ["comm_groups.json", *(f"rank.{n}.et" for n in range(4))]
+    drawn = run(*model, "--mesh", "dp_shard=4", "--timeline", str(timeline), "--on", "h100")
+    assert drawn.exit_code == 0, drawn.output
+    assert "a step of" in drawn.output
+    lanes = {event["cat"] for event in json.loads(timeline.read_text())["traceEvents"] if event["ph"] == "X"}
+    assert lanes == {"work", "waiting", "collectives"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--mesh", "tp=?"], "Missing option '--fits'"),
+        (["--mesh", "tp=2"], "give one of --fits, --execution-traces and --timeline"),
+        (["--mesh", "tp=?", "--timeline", "step.json"], "a size of --mesh is left open with ?"),
+        (["--mesh", "tp=2", "--timeline", "step.json"], "--timeline is predicted for a device; give it: --on h100"),
         (["--mesh", "tp=2", "--fits", "1e9"], "one size must be None"),
         (["--mesh", "tp", "--fits", "1e9"], "give names and sizes"),
         (["--mesh", "tp=?", "--fits", "1.2.3"], "no device '1.2.3'"),
+        (["--mesh", "tp=?", "--fits", "1e9", "--ranks-per-node", "4"], "--ranks-per-node is for --timeline alone"),
+        (["--mesh", "tp=2", "--execution-traces", "traces", "--rank", "0"], "--rank is for --timeline alone"),
     ],
 )
 def test_command_that_cannot_be(arguments: list[str], message: str) -> None:

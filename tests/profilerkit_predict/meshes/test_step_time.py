@@ -18,7 +18,7 @@ from profilerkit import ArgumentError, DeviceInfo, ModelTrace, Report, profile
 from profilerkit.cli import cli
 from profilerkit.devices import Figure
 from profilerkit.trace.bounds import Bounds
-from profilerkit_predict.meshes.records import Collective, RankTrace
+from profilerkit_predict.meshes.records import Collective, PlacedCollective, RankTrace
 from profilerkit_predict.meshes.step_time import Links, _predict
 
 #: The peak in FLOP/s, and the bytes per second of the link in one direction.
@@ -61,7 +61,7 @@ def test_seconds_by_the_slowest_link(
     assert bool(unknown.list_unknown([exchanged])) == (seconds != 900 / 450)
 
 
-def predict_step(exchanged: tuple[Collective, ...], unknown: dict[str, int]) -> dict[str, Any]:
+def predict_step(exchanged: tuple[PlacedCollective, ...], unknown: dict[str, int]) -> dict[str, Any]:
     """A step of 1 s of work, 0.9 to 1.1 s by a calibration; the link takes a second for 1,000 bytes."""
     work: Any = SimpleNamespace(seconds=1.0, low=0.9, high=1.1, estimate=1.0, device=TOY, tier="calibrated")
     step = RankTrace(ModelTrace((), ()), exchanged=exchanged, unknown=unknown)
@@ -73,7 +73,7 @@ def predict_step(exchanged: tuple[Collective, ...], unknown: dict[str, int]) -> 
 def test_a_step_that_exchanges_has_no_upper_end(overlaps: bool, low: float, value: float) -> None:
     """2,000 bytes take 2 s at least, and nobody knows how much longer: a calibration is of the work alone."""
     collective = Collective("", "all-reduce", "dp", 2, "backward", 1, 2000, 2000, overlaps)
-    found = predict_step((collective,), {})
+    found = predict_step((PlacedCollective(0, collective),), {})
     step = found["rank_step_time"]
     assert (step.value, step.bounds) == (pytest.approx(value), Bounds(low, None))
     assert {name: REASON in part.missing for name, part in found.items()} == dict.fromkeys(found, True)
