@@ -137,7 +137,7 @@ def list_times(python: str) -> list[tuple[str, ...]]:
     """Return a row for each measurement of a device and a model that AIConfigurator knows."""
     from published_measurements import list_measurements, read, show_devices
 
-    from profilerkit_predict.language_models.text_table import show_seconds
+    from profilerkit_predict.language_models.report.text_table import show_seconds
 
     llamas = {name for name, sizes in read()["models"].items() if sizes["class"] == "LlamaConfig"}
     items = [
@@ -165,7 +165,7 @@ def list_caches(python: str) -> list[tuple[str, ...]]:
     from published_measurements import make_configuration, read
 
     from profilerkit import kv_bytes, llm
-    from profilerkit_predict.language_models.text_table import show_bytes
+    from profilerkit_predict.language_models.report.text_table import show_bytes
 
     names = list(read()["models"])
     configs = {name: make_configuration(name) for name in names}

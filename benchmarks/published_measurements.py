@@ -50,13 +50,13 @@ class Measurement:
     @property
     def layout(self) -> Any:
         """How the devices share the model: by tensor parallelism where the row has no layout."""
-        from profilerkit_predict.language_models.layout import read_layout
+        from profilerkit_predict.language_models.engine.layout import read_layout
 
         return read_layout(self.devices, self.parallel or None)
 
     def compute_bound(self) -> float:
         """Return our bound of the same."""
-        from profilerkit_predict.language_models.serving import predict_serving
+        from profilerkit_predict.language_models.engine.serving import predict_serving
 
         cost = make_cost(self)
         if self.what == "first token":
@@ -142,7 +142,7 @@ def make_configuration(model: str) -> Any:
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield a row for each measurement."""
-    from profilerkit_predict.language_models.text_table import show_seconds
+    from profilerkit_predict.language_models.report.text_table import show_seconds
 
     sources = read()["sources"]
     for item in list_measurements():

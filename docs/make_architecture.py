@@ -296,11 +296,11 @@ def _port(placed: Layout, name: str, toward: str, *, leaves: bool) -> int:
 
 def table_of_rooms(package: str) -> str:
     """Return the table of a package's rooms in reStructuredText: the first paragraph of each docstring."""
-    folder = PACKAGES[package]
     rows = []
-    for name in sorted(arrows(package), key=lambda name: (not (folder / name).is_dir(), name)):
-        is_folder = (folder / name).is_dir()
-        path = folder / name / "__init__.py" if is_folder else folder / f"{name}.py"
+    places = {name.replace(".", "/"): PACKAGES[package] / name.replace(".", "/") for name in arrows(package)}
+    for name, folder in sorted(places.items(), key=lambda item: (not item[1].is_dir(), item[0])):
+        is_folder = folder.is_dir()
+        path = folder / "__init__.py" if is_folder else folder.with_suffix(".py")
         first, *others = textwrap.wrap(summary(path), 84)
         rows += [(f"``{name}/``" if is_folder else f"``{name}.py``", first), *(("", line) for line in others)]
     return table(("part", "contents"), rows)

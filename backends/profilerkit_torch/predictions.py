@@ -1,4 +1,4 @@
-"""The part of the backend for `profilerkit_predict`, whose ``capabilities.py`` has the protocols.
+"""The part of the backend for `profilerkit_predict`, which has a protocol for each room in its ``capability.py``.
 
 Each method imports the modules that it needs: a profile without predictions loads none of them.
 """
@@ -21,9 +21,9 @@ from .untouched.caller_context import apart
 if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
-    from profilerkit_predict.language_models.model_cache import CacheContents
-    from profilerkit_predict.language_models.prompts import ImageSize, InputEncoder, InputKind
-    from profilerkit_predict.language_models.records import GeneratedTokens, ModelFacts
+    from profilerkit_predict.language_models.facts.model_cache import CacheContents
+    from profilerkit_predict.language_models.facts.prompts import ImageSize, InputEncoder, InputKind
+    from profilerkit_predict.language_models.facts.records import GeneratedTokens, ModelFacts
     from profilerkit_predict.meshes.layout import RankModel
     from profilerkit_predict.meshes.records import RankTrace
     from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds

@@ -58,9 +58,12 @@ def profilerkit_options() -> list[OptionInfo]:
 @hookimpl
 def profilerkit_protocols() -> Sequence[Capability]:
     """Return the capabilities that predictions ask of backends."""
-    from .capabilities import CAPABILITIES
+    from .joining.capability import JOINS_PROFILES
+    from .language_models.facts.capability import FOLLOWS_LANGUAGE_MODELS
+    from .meshes.capability import TRACES_RANKS
+    from .prediction.capability import CALIBRATES
 
-    return CAPABILITIES
+    return [CALIBRATES, JOINS_PROFILES, FOLLOWS_LANGUAGE_MODELS, TRACES_RANKS]
 
 
 #: The commands: the purpose of each, and an example of its arguments.

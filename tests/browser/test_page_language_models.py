@@ -9,8 +9,8 @@ from browsing import Open, browser, visit
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
-from profilerkit_predict.language_models.fitting import DeviceMemory
-from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models.engine.fitting import DeviceMemory
+from profilerkit_predict.language_models.engine.serving import predict_serving
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
     batches = (1, 8, 32)
     fits = tuple(DeviceMemory(cost, 64, 0.1).fit(batch, 20) for batch in batches)
     serving = tuple(predict_serving(cost, batch, 16, 4) for batch in batches)
-    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", serving, fits)
+    report = LanguageModelReport(cost, 16, 4, serving, fits)
     page = tmp_path / "toy.html"
     page.write_text(report.to_html(), encoding="utf-8")
     return page

@@ -19,6 +19,15 @@ def test_no_room_imports_another_in_a_circle(package: str) -> None:
     assert circles(graph_of_rooms(package, packages()[package])) == []
 
 
+@pytest.mark.parametrize(
+    "package", ["profilerkit_budgets", "profilerkit_energy", "profilerkit_pages", "profilerkit_predict"]
+)
+def test_no_room_of_a_plugin_takes_types_from_another_in_a_circle(package: str) -> None:
+    """What is imported for type checkers alone counts here too: a reader has to follow it all the same."""
+    assert circles(graph_of_rooms(package, packages()[package], with_types=True)) == []
+    assert circles(graph_of_modules(package, packages()[package], with_types=True)) == []
+
+
 def test_results_import_nothing_that_draws() -> None:
     rooms = graph_of_rooms("profilerkit", packages()["profilerkit"])
     assert not rooms["profilerkit.results"] & {"profilerkit.render", "profilerkit_pages.figures", "profilerkit.cli"}
@@ -41,3 +50,4 @@ def test_circles_are_seen(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     assert circles(graph_of_modules("p", tmp_path)) == [{"p.low.one", "p.low.two", "p.high.three"}]
     assert circles(graph_of_rooms("p", tmp_path)) == [{"p.low", "p.high"}]
+    assert {"p.high.four", "p.high.five"} in circles(graph_of_modules("p", tmp_path, with_types=True))

@@ -15,13 +15,13 @@ __all__ = ["Graph", "circles", "find_reached", "graph_of_modules", "graph_of_roo
 Graph = dict[str, set[str]]
 
 
-def graph_of_modules(package: str, folder: Path) -> Graph:
-    """Return what each module imports of its own package; what is imported for type checkers alone is left out."""
+def graph_of_modules(package: str, folder: Path, with_types: bool = False) -> Graph:
+    """Return what each module imports of its own package; with ``with_types`` also for type checkers alone."""
     files = dict(_modules(package, folder))
-    return {name: set(_list_imported(name, path, files)) - {name, package} for name, path in files.items()}
+    return {name: set(_list_imported(name, path, files, with_types)) - {name, package} for name, path in files.items()}
 
 
-def graph_of_rooms(package: str, folder: Path) -> Graph:
+def graph_of_rooms(package: str, folder: Path, with_types: bool = False) -> Graph:
     """Return what each room imports: a folder is a room, and so is each module that lies in none."""
     folders = {name for name, path in _modules(package, folder) if path.name == "__init__.py"}
 
@@ -29,7 +29,7 @@ def graph_of_rooms(package: str, folder: Path) -> Graph:
         return name if name in folders or name.rpartition(".")[0] == package else name.rpartition(".")[0]
 
     rooms: Graph = {}
-    for name, others in graph_of_modules(package, folder).items():
+    for name, others in graph_of_modules(package, folder, with_types).items():
         rooms.setdefault(room(name), set()).update(room(other) for other in others)
     return {name: others - {name} for name, others in rooms.items() if name not in (package, f"{package}.__main__")}
 
@@ -63,9 +63,9 @@ def _modules(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def _list_imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]:
+def _list_imported(name: str, path: Path, files: Mapping[str, Path], with_types: bool) -> Iterator[str]:
     around = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in _import_statements(path):
+    for node in _import_statements(path, with_types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in files)
         else:
@@ -77,8 +77,9 @@ def _list_imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator
 
 
 @cache
-def _import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in _list_run(read_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+def _import_statements(path: Path, with_types: bool) -> list[ast.Import | ast.ImportFrom]:
+    nodes = ast.walk(read_tree(path)) if with_types else _list_run(read_tree(path))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _list_run(tree: ast.Module) -> Iterator[ast.AST]:

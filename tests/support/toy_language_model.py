@@ -7,8 +7,8 @@ from typing import Any
 
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import WeightKind
-from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
-from profilerkit_predict.language_models.records import (
+from profilerkit_predict.language_models.facts.model_cache import CacheGrowth, CacheLayer
+from profilerkit_predict.language_models.facts.records import (
     ExecutionModel,
     ModelFacts,
     ModelSizes,
@@ -17,7 +17,7 @@ from profilerkit_predict.language_models.records import (
     TracedPasses,
     WeightPart,
 )
-from profilerkit_predict.language_models.work import Law, Term, Work
+from profilerkit_predict.language_models.facts.work import Law, Term, Work
 
 __all__ = ["DEVICE", "EXPERTS", "toy_facts"]
 
@@ -61,6 +61,5 @@ def toy_facts(**changes: Any) -> ModelFacts:
             WeightPart(WeightKind.EMBEDDING, 200, 400, "bfloat16", 4),
         ),
         "dtype": "bfloat16",
-        "architecture": "ToyForCausalLM",
     }
     return ModelFacts(**{**values, **groups, **changes})

@@ -11,8 +11,8 @@ from torch import nn
 
 from profilerkit import InputError
 from profilerkit.process.object_facts import list_slots
-from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, CacheTensor
-from profilerkit_predict.language_models.work import LatentAttention
+from profilerkit_predict.language_models.facts.model_cache import CacheContents, CacheLayer, CacheTensor
+from profilerkit_predict.language_models.facts.work import LatentAttention
 
 from ..compat.modes import unseen_by_functions
 from ..model.attributes import EMPTY, read_slot

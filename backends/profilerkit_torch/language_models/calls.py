@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError
-from profilerkit_predict.language_models.model_cache import CacheContents
+from profilerkit_predict.language_models.facts.model_cache import CacheContents
 
 from .caches import list_contents, list_layer_windows
 from .generating import is_encoder_decoder, require_decoder

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit.backend_kit.installed import find_version
 from profilerkit_predict.checkpoints.quantization import read_modelopt_file
-from profilerkit_predict.language_models.records import ExecutionModel, ModelSizes, Routing
+from profilerkit_predict.language_models.facts.records import ExecutionModel, ModelSizes, Routing
 
 from ..compat.configurations import read_attention, read_experts, read_origin
 from .generating import find_sound_positions, require_no_encoder

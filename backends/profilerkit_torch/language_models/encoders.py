@@ -10,9 +10,9 @@ import torch
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit_predict.language_models.prompts import ImageSize, InputEncoder, InputKind
-from profilerkit_predict.language_models.records import WeightPart
-from profilerkit_predict.language_models.weights import list_layer_weights, weight_parts
+from profilerkit_predict.language_models.facts.prompts import ImageSize, InputEncoder, InputKind
+from profilerkit_predict.language_models.facts.records import WeightPart
+from profilerkit_predict.language_models.facts.weights import list_layer_weights, weight_parts
 
 from ..trace.operator_facts import tensors_in
 from ..trace.tracing import trace_model

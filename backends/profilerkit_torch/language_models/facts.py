@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import ModelTrace
-from profilerkit_predict.language_models.laws import find_terms
-from profilerkit_predict.language_models.model_cache import CacheGrowth
-from profilerkit_predict.language_models.records import ModelFacts
-from profilerkit_predict.language_models.weights import (
+from profilerkit_predict.language_models.facts.laws import find_terms
+from profilerkit_predict.language_models.facts.model_cache import CacheGrowth
+from profilerkit_predict.language_models.facts.records import ModelFacts
+from profilerkit_predict.language_models.facts.weights import (
     count_unrouted_macs,
     list_layer_weights,
     list_matrices,
     weight_parts,
 )
-from profilerkit_predict.language_models.work import Work
+from profilerkit_predict.language_models.facts.work import Work
 
 from .caches import count_repeats, find_latent_attention
 from .checkpoints import find_storage
@@ -58,7 +58,6 @@ def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | No
         sizes=find_sizes(config),
         work=work,
         cache=_describe_cache(traced),
-        architecture=type(language_model).__name__,
         matrices=list_matrices(weights),
         traced=count_passes(traced, passes, has_laws=not (traced.is_encoder_decoder or work.unrouted_macs)),
         encoder_prompt=traced.length if traced.is_encoder_decoder else None,

@@ -13,9 +13,9 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit_predict.language_models.cache_growth import find_growth, needs_third_length
-from profilerkit_predict.language_models.laws import split_phases
-from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer
+from profilerkit_predict.language_models.facts.cache_growth import find_growth, needs_third_length
+from profilerkit_predict.language_models.facts.laws import split_phases
+from profilerkit_predict.language_models.facts.model_cache import CacheContents, CacheLayer
 
 from ..trace.inference_pass import GRAD_MODES, InferencePass
 from ..trace.tracing import trace_model

@@ -11,7 +11,7 @@ from torch import nn
 
 from profilerkit import InputError
 from profilerkit.arguments.checks import at_least
-from profilerkit_predict.language_models.records import GeneratedTokens
+from profilerkit_predict.language_models.facts.records import GeneratedTokens
 
 from ..compat.names import VERSION
 from ..model.inventory import Inventory

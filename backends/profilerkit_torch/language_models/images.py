@@ -14,7 +14,7 @@ import torch
 from profilerkit import InputError
 from profilerkit.error_text import error_line
 from profilerkit.process.files import write_text
-from profilerkit_predict.language_models.prompts import ImageSize
+from profilerkit_predict.language_models.facts.prompts import ImageSize
 
 from .configurations import find_folder, find_number
 

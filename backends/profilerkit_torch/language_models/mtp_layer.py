@@ -9,12 +9,11 @@ from typing import Any
 from torch import nn
 
 from profilerkit_predict.checkpoints.formats import WeightKind
-from profilerkit_predict.language_models.formulas import dtype_bytes
-from profilerkit_predict.language_models.laws import Passes, find_terms
-from profilerkit_predict.language_models.model_cache import CacheGrowth
-from profilerkit_predict.language_models.records import ModelFacts, WeightPart
-from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
-from profilerkit_predict.language_models.work import Law, Term, Work
+from profilerkit_predict.language_models.facts.laws import Passes, find_terms
+from profilerkit_predict.language_models.facts.model_cache import CacheGrowth
+from profilerkit_predict.language_models.facts.records import ModelFacts, WeightPart
+from profilerkit_predict.language_models.facts.weights import LayerWeight, weight_parts
+from profilerkit_predict.language_models.facts.work import Law, Term, Work
 
 from .checkpoints import Storage
 from .configurations import find_number, find_text_configuration
@@ -74,7 +73,7 @@ def _list_weights(
     """
     joined = 2 * width * width
     shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
-    item = dtype_bytes(facts.dtype)
+    item = facts.element_bytes
     product = WeightPart(WeightKind.MATRIX, joined, joined * item, facts.dtype)
     norms = WeightPart(WeightKind.OTHER, 3 * width, 3 * width * item, facts.dtype)
     return (*weight_parts(inside, storage.formats, storage.packed), product, norms, *shared)

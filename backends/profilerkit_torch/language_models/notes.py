@@ -10,9 +10,9 @@ from torch import nn
 from profilerkit import ModelTrace
 from profilerkit.count_text import list_some
 from profilerkit.trace.conditions import write_notes
-from profilerkit_predict.language_models.laws import Passes, split_phases
-from profilerkit_predict.language_models.records import ReadIn
-from profilerkit_predict.language_models.weights import find_passes
+from profilerkit_predict.language_models.facts.laws import Passes, split_phases
+from profilerkit_predict.language_models.facts.records import ReadIn
+from profilerkit_predict.language_models.facts.weights import find_passes
 
 from ..model.packed_weights import note_quantization
 from .configurations import find_longest_context

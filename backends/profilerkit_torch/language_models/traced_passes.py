@@ -10,11 +10,11 @@ from torch import nn
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import LayerCall, OpRecord
-from profilerkit_predict.language_models.laws import Passes, find_root_call, split_phases
-from profilerkit_predict.language_models.model_cache import CacheContents, CacheLayer, find_layer
-from profilerkit_predict.language_models.records import PassCounts, TracedPasses
-from profilerkit_predict.language_models.step_shapes import find_shapes
-from profilerkit_predict.language_models.work import LatentAttention
+from profilerkit_predict.language_models.facts.laws import Passes, find_root_call, split_phases
+from profilerkit_predict.language_models.facts.model_cache import CacheContents, CacheLayer, find_layer
+from profilerkit_predict.language_models.facts.records import PassCounts, TracedPasses
+from profilerkit_predict.language_models.facts.step_shapes import find_shapes
+from profilerkit_predict.language_models.facts.work import LatentAttention
 
 from .configurations import has_chunks
 from .following import FollowedPrompt
@@ -48,7 +48,7 @@ def _name_by_path(model: nn.Module, values: Mapping[int, int]) -> dict[str, int 
 
 
 def count_passes(traced: FollowedPrompt, passes: Passes, has_laws: bool) -> TracedPasses:
-    """Return the work of both passes, and a function for traces of other passes, if shapes follow laws."""
+    """Return the work of both passes, and functions for their traces and, if they follow laws, for shapes."""
     trace, length = traced.trace, traced.length
     prefill, decode = split_phases(trace)[:2]
     after_prefill, after_step = traced.calls.contents[:2]

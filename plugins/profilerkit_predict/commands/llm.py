@@ -62,15 +62,13 @@ _several = partial(click.option, multiple=True, callback=_read_several)
 @click.option("--image-size", help="Their width and height: 1024x768.  [default: that of the configuration]")
 @_count("--audio", help="Clips of sound that each prompt has besides text.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests that arrive in a second, at random.")
-# Several devices.
+# Several devices, and the engine that serves.
 @_count("--devices", default=1, help="Devices that share the model, by default as tp.")
 @click.option("--parallel", help="How devices share the model: tp8, or 'tp4,pp2', or 'dp8,ep8'.")
-# Residents besides the weights.
 @_count("--shared-prefix", help="Tokens at the start of all prompts that are the same.")
 @_count("--lora-rank", help="The rank of adapters (LoRA) beside the weights.")
 @_count("--lora-adapters", help="How many different adapters are resident.  [default: 1]")
 @click.option("--lora-targets", help="Matrices that adapters change: q_proj,v_proj.  [default: all but the head]")
-# The engine that serves.
 @click.option("--engine", help="Whose rules of the cache hold, and defaults: vllm, sglang, tensorrt-llm.")
 @_count("--block-size", help="Tokens in a block of the paged cache.  [default: 16, or the engine's]")
 @_count("--prefill-tokens", default=8192, help="Most tokens in one pass over prompts; sets the memory of activations.")

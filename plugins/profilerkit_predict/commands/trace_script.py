@@ -24,10 +24,10 @@ def command(backend: str, output: Path | None) -> None:
     from profilerkit.process.files import write_text
     from profilerkit.protocols import require_capability
 
-    from ..capabilities import CAPABILITIES, JoinsProfiles
+    from ..joining.capability import JOINS_PROFILES, JoinsProfiles
 
     try:
-        script = require_capability(backend_named(backend), JoinsProfiles, CAPABILITIES).profile_script()
+        script = require_capability(backend_named(backend), JoinsProfiles, [JOINS_PROFILES]).profile_script()
     except ProfilerKitError as error:
         fail(str(error), USAGE, error)
     if output is None:

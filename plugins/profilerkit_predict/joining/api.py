@@ -21,7 +21,7 @@ from profilerkit.job import Job
 from profilerkit.protocols import require_capability
 from profilerkit.trace.records import ModelTrace
 
-from ..capabilities import CAPABILITIES, JoinsProfiles
+from .capability import JOINS_PROFILES, JoinsProfiles
 from .reading import ProfileFile, read_profile
 from .records import Recording
 from .result import JoinedProfile
@@ -79,7 +79,7 @@ def join(
     _require_operators(trace)
     made = profiler.compute_status("inputs", **arguments)
     sample = made if isinstance(made, ModelInputs) else None
-    reader = require_capability(profiler.backend, JoinsProfiles, CAPABILITIES)
+    reader = require_capability(profiler.backend, JoinsProfiles, [JOINS_PROFILES])
     recording = reader.read_recording(file, profiler.model, sample, trace, skip)
     _require_layers(recording, trace)
     phase, doubts = "training" if is_training else "forward", tuple(_list_doubts(file, is_training))

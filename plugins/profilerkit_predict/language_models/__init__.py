@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from .adapters import Adapters
 from .api import kv_bytes, kv_bytes_per_token, llm
-from .bursts import Burst
-from .comparison import LanguageModelComparison
-from .engines import EngineRule
-from .fitting import Fit
-from .formulas import count_expected_experts
-from .layout import Layout
-from .model_cache import CacheBytes
-from .queueing import Arrivals
-from .records import GeneratedTokens
-from .report import LanguageModelReport
-from .serving import Serving
-from .speculation import Speculation
-from .step_cost import StepCost
-from .steps import Piece, Step, StepTerm
+from .engine.adapters import Adapters
+from .engine.engines import EngineRule
+from .engine.fitting import Fit
+from .engine.layout import Layout
+from .engine.queueing import Arrivals, Burst
+from .engine.serving import Serving
+from .engine.speculation import Speculation
+from .engine.step import Step, StepTerm
+from .engine.step_cost import StepCost
+from .engine.weights import count_expected_experts
+from .facts.model_cache import CacheBytes
+from .facts.records import GeneratedTokens
+from .report.report import LanguageModelComparison, LanguageModelReport
 
 __all__ = [
     "Adapters",
@@ -30,7 +28,6 @@ __all__ = [
     "LanguageModelComparison",
     "LanguageModelReport",
     "Layout",
-    "Piece",
     "Serving",
     "Speculation",
     "Step",

@@ -17,18 +17,19 @@ from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.collector import collector_paused
 
 from ..checkpoints.formats import WeightFormat, find_weight_format
-from .adapters import read_adapters
-from .comparison import LanguageModelComparison
-from .engines import find_engine
+from .engine.adapters import read_adapters
+from .engine.engines import find_engine
+from .engine.fitting import DeviceMemory
+from .engine.layout import read_layout
+from .engine.queueing import RATE, predict_requests
+from .engine.serving import predict_serving
+from .engine.speculation import Speculation, add_drafter, find_drafter, read_speculation
+from .engine.step_cost import StepCost
+from .facts.model_cache import CacheBytes
+from .facts.prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
+from .facts.records import ModelFacts
 from .facts_source import FactsSource, open_facts_source
-from .layout import read_layout
-from .making import Request, make_report
-from .model_cache import CacheBytes
-from .prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
-from .queueing import RATE
-from .report import LanguageModelReport
-from .speculation import Speculation, add_drafter, find_drafter, read_speculation
-from .step_cost import StepCost
+from .report.report import LanguageModelComparison, LanguageModelReport
 
 #: The short names of dtypes.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
@@ -92,12 +93,12 @@ def llm(
         acceptance: The probability that a drafted token is accepted if all drafted tokens before it were.
         draft: The drafter of these tokens, one after the other: a model as above, "mtp" for layers of the model itself
             that its configuration names, or the number of parameters that draft one token. Default: not counted.
+        rate: The requests that arrive in a second, at random. Default: all prompts of a batch arrive at once.
         images: The images that each prompt has besides its text. Their tokens come on top of ``prompt``, and the
             prefill runs their encoder.
         image_size: Their width and height in pixels, such as "1024x768", before the image processor of the model.
             Default: the size that the configuration names.
         audio: The clips of sound that each prompt has besides, each as long as the encoder takes at once.
-        rate: The requests that arrive in a second, at random. Default: all prompts of a batch arrive at once.
         devices: The number of devices that share the model; without ``parallel`` by tensor parallelism.
         parallel: How they share it, such as "tp8", "tp4,pp2" or "dp8,ep8": the devices of tensor (tp), pipeline (pp)
             and expert parallelism (ep), and the replicas of attention (dp).
@@ -111,8 +112,7 @@ def llm(
         engine: The engine whose rules for windows and latents in the cache hold, and whose defaults for ``block_size``
             and ``reserve``: "vllm", "sglang" or "tensorrt-llm".
         block_size: The tokens in a block of the paged cache. Default: the engine's, otherwise 16.
-        prefill_tokens: The largest number of tokens in one pass over prompts; it sets the bytes of activations, and
-            how long prompts wait for each other.
+        prefill_tokens: The largest number of tokens in one pass over prompts; it sets the bytes of activations.
         reserve: The share of a device's memory that stays free. Default: the engine's, otherwise a tenth.
         measure: If True, also generate tokens with the model, and measure the time of each. The model needs its
             weights.
@@ -137,7 +137,7 @@ def llm(
         counts={InputKind.IMAGES: images, InputKind.AUDIO: audio},
         image_size=read_image_size(image_size, images),
     )
-    batches = tuple(sorted({_COUNT("batch", size) for size in _read_values("batch", batch)}))
+    batches = sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})
     on_devices = _read_values("device", device, device_of)
     formats = _read_values("weights", weights, find_weight_format)
     in_engine = {
@@ -149,9 +149,9 @@ def llm(
     }
     limits = {
         "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
-        "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
-        "rate": RATE("rate", rate),
+        "reserve": _RESERVE("reserve", rule.reserve if reserve is None else reserve),
     }
+    rate = RATE("rate", rate)
     speculation = read_speculation(draft_tokens, acceptance, draft)
     repetitions = _COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0
 
@@ -165,17 +165,32 @@ def llm(
         adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
         cost = StepCost(facts, adapters=adapters, inputs=inputs, **in_engine)
         _require_possible(cost, lengths, speculation)
-        drafter = find_drafter(draft, facts, sum(lengths), open_source)
+
+        def follow(drafter: Any) -> ModelFacts:
+            of_drafter = open_source(drafter)
+            return of_drafter.find_facts(of_drafter.choose_lengths(sum(lengths) - 1, 1))
+
+        drafter = find_drafter(draft, facts, follow)
         measured = source.generate(lengths, batches[0], repetitions) if repetitions else None
-        request = Request(*lengths, **limits)
         find_cache = partial(source.find_cache, block_size=cost.block_size)
         for target, form in product(on_devices, formats):
             if form is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
             on_device = replace(cost, device=target, weights=form)
             drafting = add_drafter(speculation, on_device, drafter)
-            made = make_report(on_device, request, batches, drafting)
-            yield replace(made, measured=measured, cache_after=find_cache)
+            memory = DeviceMemory(on_device, speculation=drafting, **limits)
+            has_memory = target is not None and target.memory is not None
+            yield LanguageModelReport(
+                on_device,
+                *lengths,
+                serving=tuple(predict_serving(on_device, size, *lengths, drafting) for size in batches),
+                fits=tuple(memory.fit(size, sum(lengths)) for size in batches) if has_memory else (),
+                measured=measured,
+                speculation=drafting,
+                rate=rate,
+                arrivals=None if rate is None else predict_requests(on_device, rate, *lengths, drafting),
+                cache_after=find_cache,
+            )
 
     kinds = _read_values("dtype", dtype, _name_dtype)
     reports = [one for model, kind in product(models, kinds) for one in report(model, kind)]
@@ -199,12 +214,12 @@ def _choose_prompts(
     return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
 
 
-def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation | None) -> None:
+def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation) -> None:
     """Raise an error for options that have no meaning for a model, or for prompts of these lengths."""
     facts, prefix = cost.facts, cost.shared_prefix
     cost.layout.require_layers(facts.sizes.layers, facts.name)
-    if facts.is_encoder_decoder and (speculation is not None or prefix):
-        option = f"shared_prefix={prefix}" if speculation is None else f"draft_tokens={speculation.draft_tokens}"
+    if facts.is_encoder_decoder and (speculation.draft_tokens or prefix):
+        option = f"shared_prefix={prefix}" if prefix else f"draft_tokens={speculation.draft_tokens}"
         raise InputError(f"{option}: {facts.name} is an encoder-decoder; leave it out")
     if prefix >= lengths.prompt:
         raise ArgumentError(

@@ -20,12 +20,12 @@ from profilerkit.models.recognition import find_backend
 from profilerkit.process.collector import objects_aged
 from profilerkit.protocols import require_capability
 
-from ..capabilities import CAPABILITIES, FollowsLanguageModels
-from .cache_growth import find_growth
-from .gguf_models import find_gguf_facts
-from .model_cache import CacheBytes, count_cache_bytes
-from .prompts import ImageSize, InputEncoder, InputKind, Lengths, choose_lengths, require_context
-from .records import GeneratedTokens, ModelFacts
+from .facts.cache_growth import find_growth
+from .facts.capability import FOLLOWS_LANGUAGE_MODELS, FollowsLanguageModels
+from .facts.gguf_models import find_gguf_facts
+from .facts.model_cache import CacheBytes, count_cache_bytes
+from .facts.prompts import ImageSize, InputEncoder, InputKind, Lengths, choose_lengths, require_context
+from .facts.records import GeneratedTokens, ModelFacts
 
 if TYPE_CHECKING:
     from profilerkit.backend import Backend
@@ -134,7 +134,7 @@ def open_facts_source(
         name = name or model.name
         model = model.model
     named = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
-    chosen: FollowsLanguageModels = require_capability(named, FollowsLanguageModels, CAPABILITIES)
+    chosen: FollowsLanguageModels = require_capability(named, FollowsLanguageModels, [FOLLOWS_LANGUAGE_MODELS])
     if is_text:
         # A loader may build the bare network without its head. A model of the user's own is taken as it is.
         model = chosen.with_language_head(model)

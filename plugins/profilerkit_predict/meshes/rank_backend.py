@@ -24,7 +24,7 @@ from profilerkit.models.python_loaders import load_function
 from profilerkit.protocols import LimitsMetrics, ReadsOptimizers, Trains, require_capability
 from profilerkit.trace.records import LayerRecord, WeightRecord
 
-from ..capabilities import CAPABILITIES, TracesRanks
+from .capability import TRACES_RANKS, TracesRanks
 from .layout import SCHEMES, RankModel
 from .records import RankTrace
 
@@ -188,7 +188,7 @@ def main() -> None:
 def _require_tracer(backend: str) -> TracesRanks:
     from profilerkit.hooks.backends import backend_named
 
-    return require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
+    return require_capability(backend_named(backend), TracesRanks, [TRACES_RANKS])
 
 
 def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:

@@ -18,8 +18,8 @@ from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.process.environment import machine
 from profilerkit.protocols import NamesDevices, require_capability
 
-from ..capabilities import CAPABILITIES, Calibrates
 from .calibration import Calibration, write_content
+from .capability import CALIBRATES, Calibrates
 from .measuring import choose_clock, measure_networks, measure_tables
 
 #: The shares of the time that the host and the networks have; the operators have the rest.
@@ -41,7 +41,7 @@ def calibrate(
     """Measure a device of this machine, and return it as a calibrated one.
 
     Args:
-        backend: The backend whose operators are measured; it implements `profilerkit_predict.capabilities.Calibrates`.
+        backend: The backend whose operators are measured; it implements `Calibrates`.
         device: The device; the CPU for None.
         dtypes: The dtypes to measure products and traffic in.
         seconds: The approximate limit of the time.
@@ -53,7 +53,7 @@ def calibrate(
     Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
     measured.
     """
-    provider = require_capability(backend, Calibrates, CAPABILITIES)
+    provider = require_capability(backend, Calibrates, [CALIBRATES])
     info = require_capability(backend, NamesDevices).device_info(device)
     began = time.perf_counter()
     cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]

@@ -10,12 +10,10 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, Speculation, StepCost
-from profilerkit_predict.language_models.adapters import read_adapters
-from profilerkit_predict.language_models.fitting import DeviceMemory
-from profilerkit_predict.language_models.layout import Layout
-from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
-from profilerkit_predict.language_models.records import MatrixShape
-from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models.engine.fitting import DeviceMemory
+from profilerkit_predict.language_models.engine.layout import Layout
+from profilerkit_predict.language_models.engine.serving import predict_serving
+from profilerkit_predict.language_models.facts.model_cache import CacheGrowth, CacheLayer
 
 pytest.importorskip("matplotlib")
 
@@ -23,7 +21,7 @@ pytest.importorskip("matplotlib")
 def report(device: Any = DEVICE, **changes: Any) -> LanguageModelReport:
     cost = StepCost(toy_facts(**changes), device)
     fits = (DeviceMemory(cost, 64, 0.1).fit(8, 20),) if device else ()
-    return LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 8, 16, 4),), fits)
+    return LanguageModelReport(cost, 16, 4, (predict_serving(cost, 8, 16, 4),), fits)
 
 
 def test_memory_is_weights_and_cache_against_the_context() -> None:
@@ -42,7 +40,7 @@ def test_memory_is_that_of_one_device() -> None:
     for layout, expected in ((Layout(data=4), 2600 + 2 * 4096 * 8), (Layout(3), 2600 / 3 + 8 * 4096 * 3)):
         cost = StepCost(replace(toy_facts(), cache=cache), DEVICE, layout=layout)
         rows, fits = (predict_serving(cost, 8, 16, 4),), (DeviceMemory(cost, 64, 0.1).fit(8, 20),)
-        shared = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", rows, fits)
+        shared = LanguageModelReport(cost, 16, 4, rows, fits)
         line, roof = shared.plot("cache_memory").axes[0].lines
         assert line.get_ydata()[-1] == pytest.approx(expected / 1024, rel=1e-4)
         assert roof.get_ydata()[0] == pytest.approx(900_000 / 1024)
@@ -72,15 +70,14 @@ def test_ticks_are_numbers_without_powers() -> None:
     assert axis.yaxis.get_major_formatter()(0.1) == "0.1"
 
 
-def test_lines_have_what_drafts_and_adapters() -> None:
-    """A model drafts two tokens, of which half are accepted: 1.75 tokens of a step; an adapter has 2 * 50 elements."""
-    facts = toy_facts(matrices=(MatrixShape("q_proj", 20, 30, 1),))
-    cost = StepCost(facts, DEVICE, adapters=read_adapters(facts, 2, 1, None))
+def test_lines_have_what_drafts() -> None:
+    """A model drafts two tokens, of which half are accepted: 1.75 tokens of a step."""
+    cost = StepCost(toy_facts(), DEVICE)
     speculation = Speculation(2, 0.5, StepCost(toy_facts(), DEVICE))
     row = predict_serving(cost, 8, 16, 4, speculation)
-    drafted = LanguageModelReport("Toy", facts, cost, 16, 4, "bfloat16", (row,), speculation=speculation)
+    drafted = LanguageModelReport(cost, 16, 4, (row,), speculation=speculation)
     memory = drafted.plot("cache_memory").axes[0].lines[0].get_ydata()
-    assert memory[-1] == pytest.approx((2 * (2600 + 8 * 4096 * 8) + 100 * 2) / 1024)
+    assert memory[-1] == pytest.approx(2 * (2600 + 8 * 4096 * 8) / 1024)
     rates = drafted.plot("tokens_per_second").axes[0].lines[0].get_ydata()
     checked, draft = cost(4, 3, 18, 3).seconds or 0.0, speculation.draft(4, 18)
     assert draft is not None

@@ -34,4 +34,4 @@ def test_every_option_is_a_parameter_of_llm() -> None:
     """They reach it by name; the form and the file of the output are the command's own."""
     options = {option.name for option in command.params} - {"form", "output"}
     assert options <= set(signature(llm).parameters)
-    assert {"models", "prompt", "lora_rank", "trust"} <= options
+    assert {"models", "prompt", "parallel", "trust"} <= options

@@ -10,11 +10,11 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit_predict.language_models import LanguageModelReport, StepCost
-from profilerkit_predict.language_models.adapters import read_adapters
-from profilerkit_predict.language_models.fitting import DeviceMemory
-from profilerkit_predict.language_models.layout import Layout
-from profilerkit_predict.language_models.records import MatrixShape, Routing
-from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models.engine.adapters import read_adapters
+from profilerkit_predict.language_models.engine.fitting import DeviceMemory
+from profilerkit_predict.language_models.engine.layout import Layout
+from profilerkit_predict.language_models.engine.serving import predict_serving
+from profilerkit_predict.language_models.facts.records import MatrixShape, Routing
 
 #: Two matrices of 20 by 30, and in one layer 8 experts of 10 by 15, of which a token is sent to 2.
 MATRICES = (MatrixShape("q_proj", 20, 30, 2), MatrixShape("gate_up_proj", 10, 15, 1, Routing(8, 2)))
@@ -50,7 +50,7 @@ def test_devices_share_adapters_and_hold_them() -> None:
 
 def test_a_report_says_which_adapters_a_step_reads() -> None:
     cost = StepCost(FACTS, DEVICE, adapters=read_adapters(FACTS, 4, 3, None))
-    report = LanguageModelReport("Toy", FACTS, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
+    report = LanguageModelReport(cost, 16, 4, (predict_serving(cost, 1, 16, 4),))
     text = " ".join(report.to_text().split())
     assert "where fewer are used, or one is merged into the weights, a step may take less" in text
     cut = replace(report, cost=replace(cost, layout=Layout(2))).to_text()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit_predict.language_models.cache_growth import find_growth, needs_third_length
-from profilerkit_predict.language_models.model_cache import CacheContents, CacheTensor
+from profilerkit_predict.language_models.facts.cache_growth import find_growth, needs_third_length
+from profilerkit_predict.language_models.facts.model_cache import CacheContents, CacheTensor
 
 #: The bytes of an entry.
 ENTRY = 64

@@ -10,11 +10,10 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit_predict.checkpoints.formats import WeightKind
-from profilerkit_predict.language_models import LanguageModelReport, Piece, StepCost
-from profilerkit_predict.language_models.bursts import predict_burst
-from profilerkit_predict.language_models.prompts import EncodedInputs, InputEncoder, InputKind, read_image_size
-from profilerkit_predict.language_models.records import ReadIn, WeightPart
-from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
+from profilerkit_predict.language_models.engine.serving import predict_serving
+from profilerkit_predict.language_models.facts.prompts import EncodedInputs, InputEncoder, InputKind, read_image_size
+from profilerkit_predict.language_models.facts.records import ReadIn, WeightPart
 
 #: An encoder of 500 elements, of 1,000 bytes, that makes 5 tokens of an image with 7,000 multiply-accumulates.
 PART = WeightPart(WeightKind.MATRIX, 500, 1000, "bfloat16", read_in=ReadIn.NONE)
@@ -34,18 +33,11 @@ def test_a_prefill_runs_the_encoder_once_for_each_image() -> None:
     amounts = {term.name: term.amount for term in row.prefill.terms}
     assert (amounts["products of the encoder"], amounts["encoder"]) == (42000, 1000)
     assert not any("encoder" in term.name for term in row.decode.terms)
-    assert (row.first_token.low, row.rate.high) == (row.time_to_first_token, row.tokens_per_second)
-
-
-def test_a_prompt_in_chunks_runs_the_encoder_with_its_first() -> None:
-    burst: Any = predict_burst(COST, 1, 20, 12)
-    first = COST.run_together([Piece(1, 12, 0, has_inputs=True)]).seconds
-    assert burst.last == pytest.approx(first + COST(1, 8, 12).seconds)
 
 
 def test_a_report_shows_them() -> None:
     row = predict_serving(COST, 1, 20, 4)
-    report = LanguageModelReport("Toy", FACTS, COST, 20, 4, "bfloat16", (row,))
+    report = LanguageModelReport(COST, 20, 4, (row,))
     text = " ".join(report.to_text().split())
     assert "Engine, 20 tokens of prompt, 10 of images, and 4 new" in text
     assert "images 2 of 8 by 8 pixels, each 5 tokens their encoder 7 k MACs for each" in text
@@ -56,7 +48,7 @@ def test_a_report_shows_them() -> None:
     assert "- images are resized" in report.to_text()
     assert report.to_dict()["engine"]["inputs"] == [inputs]
     of_text = StepCost(FACTS, DEVICE)
-    report = LanguageModelReport("Toy", FACTS, of_text, 20, 4, "bfloat16", (predict_serving(of_text, 1, 20, 4),))
+    report = LanguageModelReport(of_text, 20, 4, (predict_serving(of_text, 1, 20, 4),))
     assert "text does not go through the encoder" in report.to_text()
 
 

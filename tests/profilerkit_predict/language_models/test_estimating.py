@@ -12,22 +12,19 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit.trace.records import OpRecord, TensorInfo
 from profilerkit_predict.checkpoints.formats import find_weight_format
-from profilerkit_predict.language_models import StepCost
-from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
-from profilerkit_predict.language_models.laws import Passes
-from profilerkit_predict.language_models.layout import Layout
-from profilerkit_predict.language_models.model_cache import CacheLayer
-from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
-from profilerkit_predict.language_models.step_shapes import find_shapes
-from profilerkit_predict.language_models.work import (
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
+from profilerkit_predict.language_models.engine.layout import Layout
+from profilerkit_predict.language_models.engine.serving import SAMPLED, predict_serving
+from profilerkit_predict.language_models.facts.laws import Passes
+from profilerkit_predict.language_models.facts.model_cache import CacheLayer
+from profilerkit_predict.language_models.facts.step_shapes import (
     AttentionShape,
-    LatentAttention,
-    Law,
     ProductShape,
     StepShapes,
-    Term,
     TrafficShape,
+    find_shapes,
 )
+from profilerkit_predict.language_models.facts.work import LatentAttention, Law, Term
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
 from profilerkit_predict.prediction.calibration import write_content
 from profilerkit_predict.prediction.cases import HostSeconds
@@ -75,18 +72,17 @@ def test_a_step_is_the_sum_of_products_attention_and_traffic() -> None:
     """
     estimate = cost_on(make_calibrated()).estimate(2, 1, 20)
     by_hand = (1e-3 + 4e-3) + (1e-3 + 4e-4) + (1e-3 + 504e-6) + 2 * (1e-3 + 80e-6)
-    assert estimate.value == pytest.approx(by_hand, rel=2e-2)
-    assert estimate.tier == "calibrated"
+    assert estimate.estimate == pytest.approx(by_hand, rel=2e-2)
     # Without networks the interval is a factor of three to each side, and never below the bound.
     assert estimate.low == pytest.approx(2 * 2 * (1000 + 100 + 6 * 21) / 1e6)
-    assert estimate.high == pytest.approx(3 * estimate.value)
+    assert estimate.high == pytest.approx(3 * estimate.estimate)
 
 
 def test_a_prefill_attends_up_to_the_diagonal() -> None:
     """100 tokens: 200,000 FLOPs of products, 200 of the head, 12 * 5,050 of attention, 4,000 bytes of each norm."""
     estimate = cost_on(make_calibrated()).estimate(1, 100, 0)
     by_hand = 5e-3 + (200_000 + 200 + 60_600) / 1e6 + 2 * 4000 / 1e6
-    assert estimate.value == pytest.approx(by_hand, rel=3e-2)
+    assert estimate.estimate == pytest.approx(by_hand, rel=3e-2)
 
 
 def test_a_window_limits_what_is_estimated() -> None:
@@ -95,14 +91,14 @@ def test_a_window_limits_what_is_estimated() -> None:
     layers = (CacheLayer("layers.0", 8, window=10),)
     cost = cost_on(make_calibrated(), shapes=shapes, terms=terms, parts=layers)
     near, far = (cost.estimate(1, 1, cached) for cached in (100, 2000))
-    assert near.value == far.value
-    assert far.value < cost_on(make_calibrated()).estimate(1, 1, 2000).value / 2
+    assert near == far
+    assert far.estimate < cost_on(make_calibrated()).estimate(1, 1, 2000).estimate / 2
 
 
 def test_products_read_their_weights_however_fast_they_are() -> None:
     """A table of products at 1e12 FLOP/s: 2,000 bytes of weights at 1e6 bytes a second still take 2 ms."""
     fast = cost_on(make_calibrated(1e12, peak=1e12)).estimate(1, 1, 1)
-    assert fast.value >= 2e-3 + 1e-3 + 1e-3 + 2e-3
+    assert fast.estimate >= 2e-3 + 1e-3 + 1e-3 + 2e-3
 
 
 def test_no_efficiency_is_above_1_and_sparse_peaks_are_not_used() -> None:
@@ -110,34 +106,34 @@ def test_no_efficiency_is_above_1_and_sparse_peaks_are_not_used() -> None:
     cost = cost_on(make_calibrated(1e12, peak=1e6))
     step, estimate = cost(1, 100, 0), cost.estimate(1, 100, 0)
     assert step.compute_seconds == 2 * step.macs / 1e6
-    assert estimate.value == estimate.low == step.seconds
+    assert estimate.estimate == estimate.low == step.seconds
 
 
 def test_networks_correct_the_middle_and_give_the_interval() -> None:
     ratios = [1.8, 1.9, 2.0, 2.1, 2.2]
     networks = tuple(Network(str(ratio), "made up", "forward", ratio) for ratio in ratios)
     plain, corrected = (cost_on(make_calibrated(networks=item)).estimate(2, 1, 20) for item in ((), networks))
-    assert corrected.value == pytest.approx(2 * plain.value)
+    assert corrected.estimate == pytest.approx(2 * plain.estimate)
 
 
-def test_by_a_data_sheet_there_is_the_bound_alone() -> None:
+def test_by_a_data_sheet_there_is_no_estimate() -> None:
     cost = StepCost(toy_facts(make_shapes=lambda: SHAPES), DEVICE)
-    assert cost.estimate(2, 1, 20) == Estimate(None, cost(2, 1, 20).seconds, None, "data sheet")
-    row: Any = predict_serving(cost, 2, 10, 4)
-    assert row.first_token == Estimate(None, row.time_to_first_token, None, "data sheet")
-    assert row.per_token == Estimate(None, row.time_per_output_token, None, "data sheet")
-    assert row.rate == Estimate(None, None, row.tokens_per_second, "data sheet")
-    assert str(row.rate) == f"at most {row.tokens_per_second:.4g}"
+    row = predict_serving(cost, 2, 10, 4)
+    assert (cost.estimate(2, 1, 20), row.first_token, row.per_token, row.rate) == (None, None, None, None)
+    assert cost.reason_without_estimates.startswith("by a data sheet: bounds, no estimates")
 
 
 def test_serving_has_rates_between_the_ends_of_times() -> None:
-    row: Any = predict_serving(cost_on(make_calibrated()), batch=2, prompt=10, new=SAMPLED + 20)
+    cost = cost_on(make_calibrated())
+    row: Any = predict_serving(cost, batch=2, prompt=10, new=SAMPLED + 20)
     first, later, rate = row.first_token, row.per_token, row.rate
     steps = SAMPLED + 19
-    for name, other in (("value", "value"), ("low", "high"), ("high", "low")):
+    for name, other in (("estimate", "estimate"), ("low", "high"), ("high", "low")):
         total = getattr(first, other) + steps * getattr(later, other)
         assert getattr(rate, name) == pytest.approx(2 * (steps + 1) / total)
-    assert row.decode_rate.value == pytest.approx(2 / later.value)
+    report = LanguageModelReport(cost, 10, SAMPLED + 20, (row,))
+    assert "estimates are by the device's calibration" in " ".join(report.to_text().split())
+    assert report.to_dict()["engine"]["serving"][0]["rate"] == rate._asdict()
 
 
 def test_experts_are_read_as_often_as_expected() -> None:
@@ -145,8 +141,8 @@ def test_experts_are_read_as_often_as_expected() -> None:
     shapes = StepShapes({ProductShape(Law.TOKEN, 2, 10, 100, "bfloat16", is_experts=True): 1})
     cost = cost_on(make_calibrated(1e12, peak=1e12), shapes=shapes, weights=(EXPERTS,), parts=())
     one, four = cost.estimate(1, 1, 0), cost.estimate(4, 1, 0)
-    assert one.value == pytest.approx(4e-3, rel=5e-2)
-    assert four.value == pytest.approx(2e-3 * 5.46875, rel=5e-2)
+    assert one.estimate == pytest.approx(4e-3, rel=5e-2)
+    assert four.estimate == pytest.approx(2e-3 * 5.46875, rel=5e-2)
 
 
 @pytest.mark.parametrize(
@@ -169,15 +165,7 @@ def test_where_there_is_no_estimate_the_reason_is_given(
 ) -> None:
     cost = replace(cost_on(make_calibrated(), **changes), **options)
     assert cost.reason_without_estimates.startswith(reason)
-    estimate = cost.estimate(1, 16, 0)
-    assert (estimate.value, estimate.low, estimate.high) == (None, cost(1, 16, 0).seconds, None)
-
-
-def test_means_and_rates_of_what_is_not_known_are_not_known() -> None:
-    bounds = [Estimate(None, low, None, "calibrated") for low in (1.0, 3.0)]
-    assert average(bounds) == Estimate(None, 2.0, None, "calibrated")
-    assert compute_rate(8, [None]) is None
-    assert compute_rate(8, [Estimate(2.0, 1.0, None, "calibrated")] * 2) == Estimate(2.0, None, 4.0, "calibrated")
+    assert cost.estimate(1, 16, 0) is None
 
 
 def test_an_interval_keeps_its_width_above_the_bound() -> None:
@@ -185,7 +173,7 @@ def test_an_interval_keeps_its_width_above_the_bound() -> None:
     networks = tuple(Network(f"{ratio}", "made up", "forward", ratio) for ratio in (0.001, 0.002, 0.004))
     cost = cost_on(make_calibrated(networks=networks))
     estimate, bound = cost.estimate(1, 1, 20), cost(1, 1, 20).seconds
-    assert estimate.value == estimate.low == bound
+    assert estimate.estimate == estimate.low == bound
     assert estimate.high == pytest.approx(2 * bound)
 
 

@@ -9,16 +9,17 @@ import pytest
 
 from profilerkit import ArgumentError
 from profilerkit_predict.checkpoints.formats import find_weight_format
-from profilerkit_predict.language_models.formulas import (
+from profilerkit_predict.language_models import count_expected_experts
+from profilerkit_predict.language_models.facts.model_cache import CacheLayer
+from profilerkit_predict.language_models.facts.work import (
+    Law,
+    Term,
     count_attended_entries,
     count_attended_pairs,
     count_chunked_pairs,
-    count_expected_experts,
     count_macs,
     count_written_pairs,
 )
-from profilerkit_predict.language_models.model_cache import CacheLayer
-from profilerkit_predict.language_models.work import Law, Term
 
 
 def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:

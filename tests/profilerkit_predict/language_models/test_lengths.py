@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profilerkit.errors import InputError
-from profilerkit_predict.language_models.prompts import choose_lengths
+from profilerkit_predict.language_models.facts.prompts import choose_lengths
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
-"""Requests that arrive at a rate, against closed forms by hand, and all numbers of sequences that fit."""
+"""Prompts that wait for each other, against closed forms by hand."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,111 +9,90 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit.devices import DeviceInfo
-from profilerkit_predict.language_models import StepCost, making
-from profilerkit_predict.language_models.bursts import predict_burst
-from profilerkit_predict.language_models.layout import read_layout
-from profilerkit_predict.language_models.making import Request, make_report
-from profilerkit_predict.language_models.queueing import RATE, Replica, predict_arrivals
-from profilerkit_predict.language_models.report_tables import _list_arrival_rows
-from profilerkit_predict.language_models.speculation import Speculation
+from profilerkit_predict.language_models import Arrivals, LanguageModelReport, Speculation, StepCost
+from profilerkit_predict.language_models.engine.layout import read_layout
+from profilerkit_predict.language_models.engine.queueing import (
+    RATE,
+    predict_arrivals,
+    predict_burst,
+    predict_requests,
+)
+from profilerkit_predict.language_models.engine.serving import predict_serving
+from profilerkit_predict.language_models.engine.speculation import NOTHING_DRAFTED
 
 COST: Any = StepCost(toy_facts(), DEVICE)
+BARE = StepCost(toy_facts(), DeviceInfo("bare"))
 
 
-def decode(sequences: int) -> float:
-    """A later token of ``b`` sequences takes 10 + b ms."""
-    return 0.01 + 0.001 * sequences
+def test_prompts_that_arrive_at_once_wait_for_those_before_them() -> None:
+    """The n-th of three prompts of 200 tokens is ready when n of them can be.
+
+    Matrices, head and table are 2,600 bytes, and the cache of a prompt 200 * 8, at a giga of bytes a second.
+    """
+    one, two, three = (COST(size, 200).seconds for size in (1, 2, 3))
+    burst: Any = predict_burst(COST, 3, 200)
+    assert (burst.first, burst.last) == (one, three)
+    assert burst.mean == pytest.approx((one + two + three) / 3)
+    assert (one, two, three) == pytest.approx([(2600 + size * 1600) / 1e9 for size in (1, 2, 3)])
+    assert predict_burst(BARE, 2, 10) is None
+    shared: Any = predict_burst(StepCost(toy_facts(), DEVICE, shared_prefix=6), 2, 10)
+    assert shared.first == StepCost(toy_facts(), DEVICE, shared_prefix=6)(1, 4, 6).seconds
 
 
-@pytest.mark.parametrize(
-    ("rate", "load", "wait", "sequences"),
-    [
-        (2, 0.2, 0.2 * 0.1 / (2 * 0.8), 1),  # 0.8 b = 2 * 20 * (10 + b) ms: b = 0.53
-        (6, 0.6, 0.6 * 0.1 / (2 * 0.4), 5),  # 0.4 b = 6 * 20 * (10 + b) ms: b = 4.29
-    ],
-)
-def test_the_mean_wait_is_that_of_a_queue_with_one_time_of_service(
-    rate: float, load: float, wait: float, sequences: int
-) -> None:
-    """A prefill takes 0.1 s, and each request has 20 later tokens; at most 100 sequences fit."""
-    arrivals = predict_arrivals(rate, Replica(0.1, 20, decode, 100))
-    assert arrivals.load == pytest.approx(load)
-    assert arrivals.wait == pytest.approx(wait)
+@pytest.mark.parametrize("chunk", [1, 3, 7])
+def test_no_cut_into_passes_is_faster(chunk: int) -> None:
+    """Two prompts of 21 tokens, in passes of so many tokens one after the other: weights are read in each."""
+    passes = sum(COST(1, chunk, cached).seconds for cached in range(0, 21, chunk))
+    burst: Any = predict_burst(COST, 2, 21)
+    assert burst.first <= passes
+    assert burst.last <= 2 * passes
+
+
+@pytest.mark.parametrize(("rate", "load", "wait"), [(2, 0.2, 0.2 * 0.1 / (2 * 0.8)), (6, 0.6, 0.6 * 0.1 / (2 * 0.4))])
+def test_the_mean_wait_is_that_of_a_queue_with_one_time_of_service(rate: float, load: float, wait: float) -> None:
+    """A prefill takes 0.1 s."""
+    arrivals = predict_arrivals(rate, 0.1)
+    assert (arrivals.load, arrivals.wait) == pytest.approx((load, wait))
     assert arrivals.first_token == pytest.approx(wait + 0.1)
-    assert arrivals.sequences == sequences
-    assert arrivals.per_token == pytest.approx(decode(sequences) / (1 - load))
-    assert arrivals.most_requests == pytest.approx(1 / (0.1 + 20 * 0.11 / 100))
+    assert predict_arrivals(2 * rate, 0.1, replicas=2).wait == arrivals.wait, "replicas share the requests"
 
 
 def test_drafters_read_a_prompt_after_its_first_token() -> None:
     """A prefill takes 0.1 s and drafting 0.05 s: 2 requests in a second take 30 % of the time."""
-    arrivals = predict_arrivals(2, Replica(0.1, 20, decode, 100, drafting=0.05))
+    arrivals = predict_arrivals(2, 0.1, 0.05)
     wait = 0.3 * 0.15 / (2 * 0.7)
-    assert arrivals.load == pytest.approx(0.3)
-    assert arrivals.wait == pytest.approx(wait)
+    assert (arrivals.load, arrivals.wait) == pytest.approx((0.3, wait))
     assert arrivals.first_token == pytest.approx(wait + 0.1)
-    assert arrivals.most_requests == pytest.approx(1 / (0.15 + 20 * 0.11 / 100))
-    drafted = make_report(COST, Request(16, 4, 8192, 0.1, 2.0), (1,), Speculation(2, 0.5, COST))
-    assert drafted.serving[0].arrivals.load == pytest.approx(2 * 2 * COST(1, 16).seconds)  # type: ignore[union-attr]
+    drafted: Any = predict_requests(COST, 2.0, 16, 4, Speculation(2, 0.5, COST))
+    assert drafted.load == pytest.approx(2 * 2 * COST(1, 16).seconds)
 
 
-@pytest.mark.parametrize("rate", [0.3, 0.77, 1.0, 1.17, 1.18])
-@pytest.mark.parametrize("most", range(1, 14))
-@pytest.mark.parametrize("step", [lambda group: 0.1 * group, lambda group: 0.05 + 0.02 * group])
-def test_stages_of_a_pipeline_run_in_groups(step: Callable[[int], float], most: int, rate: float) -> None:
-    """A step of four stages takes as long for five sequences as for eight: each number that fits is tried by hand."""
-
-    def decode(sequences: int) -> float:
-        return step(math.ceil(sequences / 4))
-
-    arrivals = predict_arrivals(rate, Replica(0.1, 30, decode, most, stages=4))
-    served = {sequences: 1 / (0.1 + 30 * decode(sequences) / sequences) for sequences in range(1, most + 1)}
-    assert arrivals.sequences == next((sequences for sequences in served if served[sequences] >= rate), None)
-    assert arrivals.most_requests == pytest.approx(max(served.values()))
-
-
-def test_the_stages_of_a_layout_are_those_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(making, "predict_arrivals", lambda *given: asked.append(given))
-    for layout in ("pp2", "dp2"):
-        cost = StepCost(toy_facts(), DEVICE, layout=read_layout(1, layout))
-        make_report(cost, Request(16, 4, 8192, 0.1, 2.0), (1,), None)
-    assert [(rate, replica.stages, replicas) for rate, replica, replicas in asked] == [(2.0, 2, 1), (2.0, 1, 2)]
-
-
-@pytest.mark.parametrize("rate", [9, 10, 20])
+@pytest.mark.parametrize("rate", [10, 20])
 def test_more_requests_than_can_be_served_wait_without_end(rate: float) -> None:
-    """At 9 a second a tenth of the time is left, in which 100 sequences make fewer tokens than are asked for."""
-    arrivals = predict_arrivals(rate, Replica(0.1, 20, decode, 100))
-    assert (arrivals.wait, arrivals.first_token, arrivals.sequences) == (None, None, None)
+    assert predict_arrivals(rate, 0.1) == Arrivals(rate, rate * 0.1, None, None)
 
 
-def test_prompts_take_no_more_than_all_of_the_time() -> None:
-    """At 0.1 s each, 9 prompts in a second take 90 % of it; for 20 there would have to be 2 s."""
-    texts = [dict(_list_arrival_rows(predict_arrivals(rate, Replica(0.1, 20, decode, 100)))) for rate in (9, 20)]
-    assert [text["prompts"] for text in texts] == ["take 90 % of the time", "need 2 times the time that there is"]
-    assert [text["first token"] for text in texts] == ["the queue grows without end"] * 2
+def test_a_report_shows_what_waits() -> None:
+    rows = (predict_serving(COST, 4, 16, 4),)
+    arrivals = predict_requests(COST, 2.0, 16, 4, NOTHING_DRAFTED)
+    served = LanguageModelReport(COST, 16, 4, rows, rate=2.0, arrivals=arrivals)
+    text = " ".join(served.to_text().split())
+    assert "Prompts that arrive at once, run in order: seconds until the first token" in text
+    assert "2 requests/s that arrive at random" in text
+    assert "chunks of prompts in steps that decode, may serve more" in text
+    assert served.to_dict()["engine"]["arrivals"]["load"] == pytest.approx(2 * COST(1, 16).seconds)
+    full = LanguageModelReport(COST, 16, 4, rows, rate=20.0, arrivals=predict_arrivals(20, 0.1)).to_text()
+    assert "need 2 times the time that there is" in full and "the queue grows without end" in full
+    assert predict_requests(BARE, 2.0, 16, 4, NOTHING_DRAFTED) is None
+    unserved = LanguageModelReport(BARE, 16, 4, (predict_serving(BARE, 1, 16, 4),), rate=2.0).to_text()
+    assert "nothing follows for 2 requests/s: give a device (--device)" in unserved
 
 
-def test_replicas_share_the_requests() -> None:
-    one = predict_arrivals(2, Replica(0.1, 20, decode, 100))
-    two = predict_arrivals(4, Replica(0.1, 20, decode, 100), 2)
-    assert (two.load, two.wait, two.sequences) == (one.load, one.wait, 2)
-    assert two.most_requests == pytest.approx(2 * one.most_requests)
-
-
-def test_a_rate_that_nothing_follows_for_is_noted() -> None:
-    request = Request(16, 4, 8192, 0.1, 2.0)
-    bare = StepCost(toy_facts(), DeviceInfo("bare"))
-    assert predict_burst(bare, 2, 10, 8) is None
-    unserved = make_report(bare, request, (1,), None)
-    assert "nothing follows for 2 requests/s: give a device (--device)" in unserved.to_text()
-    assert unserved.serving[0].arrivals is None
-    served: Any = make_report(COST, request, (1,), None)
-    assert served.serving[0].arrivals is not None
-    assert served.serving[0].arrivals.load == pytest.approx(2 * COST(1, 16).seconds)
-    assert "2 requests/s that arrive at random" in served.to_text()
-    assert "chunks of prompts in steps that decode, may serve more" in " ".join(served.to_text().split())
+def test_replicas_have_prompts_of_their_own() -> None:
+    """Two replicas: the second of two prompts is ready when the first is."""
+    cost = StepCost(toy_facts(), DEVICE, layout=read_layout(1, "dp2"))
+    burst: Any = predict_burst(cost, 2, 10)
+    assert burst.first == burst.last == COST(1, 10).seconds
 
 
 @pytest.mark.parametrize("rate", [0, -1, True, "2", float("inf")])

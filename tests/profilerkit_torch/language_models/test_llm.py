@@ -16,7 +16,7 @@ from toy_language_model import DEVICE
 import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit_predict.language_models import LanguageModelComparison
-from profilerkit_predict.language_models.notes import ASSUMPTIONS
+from profilerkit_predict.language_models.report.notes import ASSUMPTIONS
 from profilerkit_torch.backend import TorchBackend
 from profilerkit_torch.language_models.calls import find_cache
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, llm
-from profilerkit_predict.language_models.model_cache import CacheGrowth, CacheLayer
+from profilerkit_predict.language_models.facts.model_cache import CacheGrowth, CacheLayer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -140,12 +140,3 @@ def test_the_layer_that_drafts_of_deepseek_v3_has_the_published_parameters() -> 
     parameters = report.speculation.drafter.facts.parameters
     assert parameters == experts + latents + norms + 2 * width * width
     assert parameters == pytest.approx(11.5e9, rel=0.01)
-
-
-def test_requests_at_a_rate_are_shown() -> None:
-    report: Any = llm(make_llama(), batch=(1, 4), prefill_tokens=20, rate=50.0, **LENGTHS)
-    text = str(report)
-    assert "Prompts that arrive at once, run in order: seconds until the first token" in text
-    assert "50 requests/s that arrive at random" in text
-    assert report.serving[1].arrivals.load == pytest.approx(50 * report.cost(1, 16).seconds)
-    assert report.to_dict()["engine"]["serving"][1]["burst"]["passes"] == 4

@@ -1,0 +1,1 @@
+"""The cost of a language model in a serving engine: its steps, its memory, and the bounds of its times."""
