@@ -202,8 +202,7 @@ class TFBackend(
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device; the model is restored."""
-        target = devices.resolve_device(model, device)
-        with preserve(model, variable_values=True), tf.device(target):
+        with preserve(model, variable_values=True), devices.place(device):
             return call()
 
     def preserve(self, model: Any) -> AbstractContextManager[None]:

@@ -6,7 +6,6 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.errors import explain_missing_step
 
 from ..model.inputs import copy_tensors
-from ..running.devices import has_accelerator, resolve_device
+from ..running.devices import has_accelerator, place
 from ..running.required_values import build_weightless
 from ..trace.messages import explain_failures
 from ..trace.program import Program, trace_program
@@ -94,9 +93,7 @@ def time_model(
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    target = resolve_device(model, device)
-    placed = tf.device(target) if device is not None else nullcontext()
-    with preserve(model, variable_values=True), placed:
+    with preserve(model, variable_values=True), place(device):
         with explain_failures(model, inputs):
             build_weightless(model, inputs)
             fed = copy_tensors(inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +12,7 @@ from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
-__all__ = ["device_info", "find_device", "has_accelerator", "resolve_device"]
+__all__ = ["device_info", "find_device", "has_accelerator", "place", "resolve_device"]
 
 
 def find_device(model: Any) -> str:
@@ -58,6 +59,14 @@ def _shorten(name: str) -> str:
         return name
     is_here = spec.device_type is not None and spec.job in (None, "localhost")
     return f"/{spec.device_type}:{spec.device_index or 0}" if is_here else name
+
+
+def place(device: DeviceLike) -> AbstractContextManager[object]:
+    """Return a context in which operators run on a requested device.
+
+    Without one their placement stays as it is: the caller's ``tf.device``, or TensorFlow's own choice.
+    """
+    return nullcontext() if device is None else tf.device(resolve_device(None, device))
 
 
 def has_accelerator() -> bool:

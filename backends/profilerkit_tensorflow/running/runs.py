@@ -20,7 +20,7 @@ from ..trace.messages import explain_failures
 from ..trace.program import Program
 from ..trace.traced_calls import quietly
 from ..untouched.preservation import preserve
-from .devices import has_accelerator, resolve_device
+from .devices import has_accelerator, place
 from .modes import prepare_pass, prepare_training_step
 from .required_values import build_weightless
 
@@ -38,12 +38,9 @@ def prepare_run(
     ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (the
     ``predict`` of Keras). ``earlier`` is an existing program of the model; if it fits, the model is not traced again.
     """
-    target = resolve_device(model, device)
-    # Without a requested device the placement stays as it is: the caller's `tf.device`, or TensorFlow's own choice.
-    placed = tf.device(target) if device is not None else nullcontext()
     # Keras' `predict` is traced anew for each profile, because the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
-    with preserve(model, variable_values=True), placed, without_warnings:
+    with preserve(model, variable_values=True), place(device), without_warnings:
         with explain_failures(model, inputs):
             build_weightless(model, inputs)
             if is_unbuilt(model):  # layers make variables only when they are called: no timed pass is to make any

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.backend_kit.operator_costs import UNKNOWN_SHAPE
-from profilerkit.backend_kit.scoped_calls import count_weight_bytes
 from profilerkit.count_text import format_count
 from profilerkit.errors import ProfilerKitError, error_summary
 from profilerkit.trace.records import MemoryTimeline
 
 from ..compat.eager_runs import read_number
 from ..model.kinds import is_function, is_unbuilt
-from ..model.saved_packing import read_packing
 from ..untouched.held_state import HeldState
 from ..untouched.preservation import preserve
 from .eager_run import EagerRun, run_eagerly
-from .layer_records import layer_records, trace_layers_alone
+from .layer_records import record_layers, trace_layers_alone
 from .layers import LayerCalls
 from .memory import AS_A_GRAPH, list_live_bytes
 from .messages import explain_failed_pass, only_in_graphs
@@ -123,24 +121,23 @@ def _explain(refusal: ProfilerKitError) -> str:
 
 def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     """Return the trace of an eager run; ``why`` says why there was one."""
-    read = _find_read_variables(model, run) if is_function(model) else _ReadVariables([], hidden=0)
-    packing = read_packing(run.layers, read.variables)
-    records = layer_records(run.layers, run.calls.calls, read.variables, packing.counts)
+    variables, hidden = _find_read_variables(model, run) if is_function(model) else ([], 0)
+    layers = record_layers(run.layers, run.calls.calls, variables)
     results = [tensor.number for tensor in run.results]
     live_bytes = list_live_bytes(run.executed, (), run.inputs, (), results)
     shown = select_shown(run.executed, live_bytes, run.inputs)
-    weight_bytes, input_bytes = count_weight_bytes(records), sum(tensor.bytes for tensor in run.inputs)
-    unsized = {_OF_VARIABLES: read.hidden} if read.hidden else {}
+    unmade = layers.packing.describe_unknown(op.operator for op in run.executed)
+    unsized = {}
+    if hidden:
+        unmade = f"{format_count(hidden, 'variable')} to which the function's code does not lead"
+        unsized[_OF_VARIABLES] = hidden
     if not read_number(tf.constant(0)):  # by its `id`, a tensor may be taken for one that is gone
         unsized["operators whose tensors this release does not number"] = len(run.executed)
-    if read.hidden:
-        unmade = f"{format_count(read.hidden, 'variable')} to which the function's code does not lead"
-    else:
-        unmade = packing.describe_unknown(op.operator for op in run.executed)
+    input_bytes = sum(tensor.bytes for tensor in run.inputs)
     return ModelTrace(
-        layers=records,
+        layers=layers.records,
         operators=shown.operators,
-        memory=MemoryTimeline(weight_bytes, input_bytes, shown.live_bytes, AS_A_GRAPH, unsized=unsized),
+        memory=MemoryTimeline(layers.weight_bytes, input_bytes, shown.live_bytes, AS_A_GRAPH, unsized),
         uncounted=dict(run.uncounted),
         method="an eager run",
         operator_macs=count_operator_macs(run.executed),
@@ -149,15 +146,8 @@ def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
     )
 
 
-class _ReadVariables(NamedTuple):
-    """The variables that a function has read, and how many more it has read to which its code does not lead."""
-
-    variables: list[Any]
-    hidden: int
-
-
-def _find_read_variables(function: Any, run: EagerRun) -> _ReadVariables:
-    """Return the variables that a function has read in an eager run."""
+def _find_read_variables(function: Any, run: EagerRun) -> tuple[list[Any], int]:
+    """Return the variables that a function has read in an eager run, and how many more its code does not lead to."""
     variables = {id(variable.handle): variable for variable in HeldState().visit(function).variables}
     read = [variables[key] for key in run.read_handles if key in variables]
-    return _ReadVariables(read, hidden=len(run.read_handles.keys() - variables.keys()))
+    return read, len(run.read_handles.keys() - variables.keys())

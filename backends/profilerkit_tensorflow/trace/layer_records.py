@@ -25,22 +25,36 @@ from ..model.weights import describe_unmade_weights, list_trainable_variables, l
 from .layers import LayerCalls
 from .program import Program
 
-__all__ = ["layer_records", "record_program_layers", "trace_layers_alone"]
+__all__ = ["RecordedLayers", "record_layers", "record_program_layers", "trace_layers_alone"]
 
 
-def layer_records(
-    layers: Sequence[tuple[str, Any]],
-    calls: Mapping[str, list[LayerCall]],
-    captured: Iterable[Any],
-    packed: Mapping[int, int],
-) -> tuple[LayerRecord, ...]:
+class RecordedLayers(NamedTuple):
+    """The layers of a model, and how weights of saved models among them keep several numbers in one element.
+
+    Attributes:
+        records: The layers, with the parameters and buffers of each.
+        packing: The packing of the weights.
+    """
+
+    records: tuple[LayerRecord, ...]
+    packing: SavedPacking
+
+    @property
+    def weight_bytes(self) -> int:
+        """The bytes of all parameters and buffers."""
+        return count_weight_bytes(self.records)
+
+
+def record_layers(
+    layers: Sequence[tuple[str, Any]], calls: Mapping[str, list[LayerCall]], captured: Iterable[Any]
+) -> RecordedLayers:
     """Return a record for each layer, and for each further path under which a shared layer was called.
 
     ``captured`` are variables that a function captures; captures that belong to no layer are added to the root.
-    ``packed`` has, by `identify`, the count of numbers in a variable that keeps several numbers in one element.
     """
     captured = list(captured)
-    recorder = _WeightRecorder(map(identify, list_trainable_variables(layers, captured)), packed)
+    packing = read_packing(layers, captured)
+    recorder = _WeightRecorder(map(identify, list_trainable_variables(layers, captured)), packing.counts)
     others = [(str(other.name).removesuffix(":0"), other) for other in _list_others(layers, captured)]
     scales = set(map(id, find_quantization_data(other for _, other in others)))  # they are no parameters
     records = []
@@ -61,7 +75,7 @@ def layer_records(
                 configuration=write_settings(layer),
             )
         )
-    return tuple(records)
+    return RecordedLayers(tuple(records), packing)
 
 
 def _list_others(layers: Sequence[tuple[str, Any]], captured: Iterable[Any]) -> list[Any]:
@@ -99,29 +113,13 @@ class _WeightRecorder:
         return replace(self.record(name, state), trainable=False, persistent=is_saved)
 
 
-class _ProgramLayers(NamedTuple):
-    """The layers of a program, with the variables that it captures.
-
-    Attributes:
-        records: The layers, with the parameters and buffers of each.
-        packing: How the weights of saved models keep several numbers in one element.
-        weight_bytes: The bytes of all weights, and of the captured variables that are none.
-    """
-
-    records: tuple[LayerRecord, ...]
-    packing: SavedPacking
-    weight_bytes: int
-
-
-def record_program_layers(program: Program) -> _ProgramLayers:
-    """Return the layers of a program with their weights."""
+def record_program_layers(program: Program) -> tuple[RecordedLayers, int]:
+    """Return the layers of a program, and the bytes of the variables that it captures and that are no parameters."""
     captured = program.graph.variables
     parameters = _select_parameters(captured, program.model)
-    packing = read_packing(program.layers, parameters)
-    records = layer_records(program.layers, program.calls.calls, parameters, packing.counts)
     of_parameters = set(map(identify, parameters))
     others = [variable for variable in captured if identify(variable) not in of_parameters]
-    return _ProgramLayers(records, packing, count_weight_bytes(records) + sum(map(count_bytes, others)))
+    return record_layers(program.layers, program.calls.calls, parameters), sum(map(count_bytes, others))
 
 
 def _select_parameters(captured: Iterable[Any], model: Any) -> list[Any]:
@@ -139,10 +137,9 @@ def trace_layers_alone(model: Any, failure: Exception | None = None, followed: S
     if failure is not None and not captured and is_function(model):  # its traces failed: its code names variables
         captured = list_weights(model)
     calls = next((call.calls for call in reversed(followed) if call.calls), {})
-    packing = read_packing(layers, captured)
-    records = layer_records(layers, calls, captured, packing.counts)
-    unmade = describe_unmade_weights(model) or packing.describe_unknown()
-    return ModelTrace(layers=records, failure=failure, unmade_weights=unmade)
+    recorded = record_layers(layers, calls, captured)
+    unmade = describe_unmade_weights(model) or recorded.packing.describe_unknown()
+    return ModelTrace(layers=recorded.records, failure=failure, unmade_weights=unmade)
 
 
 def _list_captured(model: Any) -> list[Any]:

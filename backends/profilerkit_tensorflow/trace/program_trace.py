@@ -33,8 +33,9 @@ def trace_of_program(program: Program) -> ModelTrace:
     work, executed = walk.work, walk.work.operators
     live_bytes = work.select_counted(list_live_bytes(work.steps, work.loops, inputs, captures, results))
     shown = select_shown(executed, live_bytes, inputs)
-    layers = record_program_layers(program)
-    held_bytes = layers.weight_bytes + sum(tensor.bytes for tensor in captures) + count_constant_bytes(executed)
+    layers, other_bytes = record_program_layers(program)
+    held_bytes = layers.weight_bytes + other_bytes + count_constant_bytes(executed)
+    held_bytes += sum(tensor.bytes for tensor in captures)
     input_bytes = sum(tensor.bytes for tensor in inputs)
     unsized = find_unsized_tensors(executed, [*inputs, *captures])
     return ModelTrace(
