@@ -1,7 +1,8 @@
-"""Attention and one-hot numbers over meta tensors, run by the operators that a device has for them.
+"""Attention and one-hot numbers on shapes alone, run by the operators that a device has for them.
 
-On meta tensors torch spells both out: autograd and transforms make every score of attention, where a fused kernel makes
-none; one-hot numbers are compared with every class, where a device writes a one into each row.
+On meta tensors torch spells both out, one-hot numbers on fake tensors too: autograd and transforms make every score of
+attention, where a fused kernel makes none; one-hot numbers are compared with every class, where a device writes a one
+into each row.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from ..compat.operators import efficient_attention, flash_attention
+from ..compat.tensors import stands_in
 from .attention_kernels import choose_kernel
 from .hidden_modes import PassMode
 
@@ -100,8 +102,8 @@ def _attend_in_rows(tensors: _Tensors, mask: torch.Tensor | None, *settings: Any
 
 
 def _make_one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
-    """Return one-hot numbers by the operators of devices; by torch where the tensors are real."""
-    if not tensor.is_meta or num_classes < 1 or not tensor.numel():
+    """Return one-hot numbers by the operators of devices; by torch where the tensors have values."""
+    if not stands_in(tensor) or num_classes < 1 or not tensor.numel():
         return F.one_hot(tensor, num_classes)
     torch.aminmax(tensor)  # a device checks first that all are classes
     numbers = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)

@@ -67,8 +67,8 @@ class InferencePass:
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
         """Run the forward pass to be recorded; errors of the model pass through."""
-        # Autograd's own kernel takes attention over meta tensors to pieces: the recorder would see every score.
-        is_taken_to_pieces = recorder.settings.on_meta and not recorder.settings.below_autograd
+        # Autograd's own kernels take attention over meta tensors to pieces, and one-hot numbers of all without values.
+        is_taken_to_pieces = recorder.settings.stands_in and not recorder.settings.below_autograd
         whole = FusedAttention(recorder.settings.model_device) if is_taken_to_pieces else nullcontext()
         with whole, as_caller(), recorder.questions():
             output = copy_context().run(inputs.run, model)  # its changes of context variables end with the copy

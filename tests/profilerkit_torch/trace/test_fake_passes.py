@@ -50,3 +50,21 @@ def test_a_loss_is_a_number_in_the_memory_of_many(loss: Any, monkeypatch: pytest
     (on_meta, _), (on_fake, _) = trace_both_ways(*MODELS[loss.__name__], monkeypatch)
     tensors = 4 if loss in (F.mse_loss, F.smooth_l1_loss) else 3
     assert on_meta[2] == on_fake[2] == tensors * 32 * 4
+
+
+def test_one_hot_numbers_are_those_of_a_device() -> None:
+    """Autocast has the pass be on fake tensors, where torch would compare each number with each of 4 classes.
+
+    At the peak there are the input, its integers, the rest of them by 4, and the one-hot numbers.
+    """
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            number = x[0].sum() * 1
+        return torch.nn.functional.one_hot(x.long() % 4, 4), number
+
+    model, x = Call(run), ModelInputs(torch.ones(64, 64))
+    found = BACKEND.trace(model, x)
+    assert found.method == "fake tensors"
+    assert [operator.operator for operator in found.operators][-1] == "aten.scatter_.value"
+    assert found.memory.peak_bytes() == BACKEND.measure_memory(model, x) == 64 * 64 * (4 + 8 + 4 * 8) + 4
