@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from ..compat.tensors import stands_in, tensor_classes
 from .operator_facts import OperatorCall
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
+from .pass_record import PassRecord
 
 __all__ = ["Call", "DeviceQuestions", "Handler"]
 
@@ -55,7 +53,7 @@ class DeviceQuestions:
         device: The device of a run; None where there are several, or where stand-ins know their device themselves.
     """
 
-    def __init__(self, recorder: Recorder, device: torch.device | None) -> None:
+    def __init__(self, recorder: PassRecord, device: torch.device | None) -> None:
         self._recorder = recorder
         self._device = device
         #: Whether the model has moved a tensor to another device. The meta device does not tell which ones.

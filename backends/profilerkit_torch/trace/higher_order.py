@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -20,10 +20,7 @@ from ..compat.operators import HigherOrderOperator, find_python_kernel, find_sca
 from ..costs import attention
 from .operator_facts import tensors_in
 from .pass_errors import UnansweredError
-from .pass_record import NOTHING
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
+from .pass_record import NOTHING, PassRecord
 
 __all__ = ["is_control_flow", "run_higher_order"]
 
@@ -41,7 +38,7 @@ def is_control_flow(func: Any) -> bool:
     return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL_FLOW
 
 
-def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+def run_higher_order(recorder: PassRecord, func: Any, args: Any, kwargs: Any) -> Any:
     """Run an operator that takes functions, and have the recorder record the work of these functions.
 
     The keyword arguments of those that call one function are options of the compiler.
@@ -74,13 +71,13 @@ def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> A
         return kernel(*args, **kwargs)
 
 
-def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
+def _record_into(recorder: Any) -> AbstractContextManager[Any]:
     """Have a recorder record, where it does not already."""
     is_active = any(mode is recorder for mode in dispatch_modes.list())
     return nullcontext() if is_active else recorder
 
 
-def _call(recorder: Recorder, function: Callable[..., Any], operands: Iterable[Any]) -> Any:
+def _call(recorder: PassRecord, function: Callable[..., Any], operands: Iterable[Any]) -> Any:
     """Call the function of an operator, and record its work."""
     with _record_into(recorder):
         return function(*operands)
@@ -89,7 +86,7 @@ def _call(recorder: Recorder, function: Callable[..., Any], operands: Iterable[A
 # Conditions, loops and scans ------------------------------------------------------------------------------------------
 
 
-def _holds(recorder: Recorder, predicate: Any) -> bool:
+def _holds(recorder: PassRecord, predicate: Any) -> bool:
     """Return whether a predicate holds; raises `UnansweredError` where only a run can tell."""
     if not isinstance(predicate, torch.Tensor):
         return bool(predicate)
@@ -101,7 +98,7 @@ def _holds(recorder: Recorder, predicate: Any) -> bool:
         return bool(value.item())
 
 
-def _run_loop(recorder: Recorder, condition: Any, body: Any, inputs: Any, additional: Any) -> Any:
+def _run_loop(recorder: PassRecord, condition: Any, body: Any, inputs: Any, additional: Any) -> Any:
     carried = inputs
     with _record_into(recorder):
         while _holds(recorder, condition(*carried, *additional)):
@@ -111,7 +108,7 @@ def _run_loop(recorder: Recorder, condition: Any, body: Any, inputs: Any, additi
     return carried
 
 
-def _run_scan(recorder: Recorder, combine: Any, init: Any, xs: Any, *position_and_additional: Any) -> Any:
+def _run_scan(recorder: PassRecord, combine: Any, init: Any, xs: Any, *position_and_additional: Any) -> Any:
     """Run a scan by torch's own loop, without recording the steps that it takes for shapes alone."""
     *position, additional = position_and_additional  # torch 2.6 also gives the dimension and the direction
     steps_for_shapes = iter(range(_count_steps_for_shapes()))
@@ -145,7 +142,7 @@ def _count_steps_for_shapes() -> int:
 # Operators that are run whole -----------------------------------------------------------------------------------------
 
 
-def _run_whole(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+def _run_whole(recorder: PassRecord, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Run an operator without looking into it."""
     with recorder.settings.guard or nullcontext():
         result = func(*args, **kwargs)
@@ -154,7 +151,7 @@ def _run_whole(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     return result
 
 
-def _run_opaque(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any, name: str) -> Any:
+def _run_opaque(recorder: PassRecord, func: HigherOrderOperator, args: Any, kwargs: Any, name: str) -> Any:
     """Run an operator, and record under this name that its work is missing."""
     result = _run_whole(recorder, func, args, kwargs)
     recorder.miss(name)
@@ -162,7 +159,7 @@ def _run_opaque(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
     return result
 
 
-def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+def _run_flex_attention(recorder: PassRecord, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Run attention as the one kernel that torch.compile makes of it, and name the memory that it takes otherwise.
 
     Its cost is the dense product, whatever the mask is, and what a function of the model does to each score.
@@ -178,7 +175,7 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
     return result
 
 
-def _count_modification(recorder: Recorder, query: torch.Tensor, modify: Callable[..., Any], buffers: Any) -> int:
+def _count_modification(recorder: PassRecord, query: torch.Tensor, modify: Callable[..., Any], buffers: Any) -> int:
     """Return the floating-point operations that a function does to a score; they are not recorded."""
     before = len(recorder.operators)
     with _record_into(recorder):

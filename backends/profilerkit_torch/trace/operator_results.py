@@ -7,7 +7,7 @@ The values of small tensors are known although their stand-ins have none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,9 +16,7 @@ from .kernel_outputs import lay_out_as_kernels, leave_out, require_one_dtype
 from .known_values import UNKNOWN, KnownValues
 from .meta_outputs import without_running
 from .operator_facts import OperatorCall, depends_on_values, tensors_in
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
+from .pass_record import PassRecord
 
 __all__ = ["make_result"]
 
@@ -29,7 +27,7 @@ _MASKED_SELECT = find_operator("aten.masked_select.default")
 _TO_COPY = find_operator("aten._to_copy.default")
 
 
-def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
+def make_result(recorder: PassRecord, call: OperatorCall, moved: OperatorCall) -> tuple[Any, bool]:
     """Return what an operator makes, and whether that depends on values.
 
     ``moved`` is the call of the model, with stand-ins on the meta device for its real tensors.
@@ -48,7 +46,7 @@ def make_result(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> 
     return _run_on_stand_ins(recorder, call, moved), is_by_values
 
 
-def _run_on_stand_ins(recorder: Recorder, call: OperatorCall, moved: OperatorCall) -> Any:
+def _run_on_stand_ins(recorder: PassRecord, call: OperatorCall, moved: OperatorCall) -> Any:
     """Return what an operator makes; the guard keeps what of the model's it is about to write to."""
     require_one_dtype(moved)
     result = without_running(*moved)

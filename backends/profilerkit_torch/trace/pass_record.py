@@ -17,16 +17,45 @@ from ..compat.autograd import find_current_node
 from ..compat.recording import find_transform_level
 from ..costs import module_cost
 from ..model.storages import count_stored_bytes
+from ..untouched.write_guard import WriteGuard
 from .fused_layers import find_fused_bytes, may_be_fused, packs_samples
 from .keras_corrections import TrialSteps, take_off_masks
+from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerListener, LayerStack
 from .live_bytes import LiveBytes
 from .operator_facts import tensors_in
 from .records import tensor_info
 
-__all__ = ["NOTHING", "OperatorRecord", "PassRecord"]
+__all__ = ["NOTHING", "OperatorRecord", "PassRecord", "PassSettings"]
 
 NOTHING = Cost(0, 0)
+
+
+class PassSettings(NamedTuple):
+    """How a pass runs a model.
+
+    Attributes:
+        on_meta: Whether the stand-ins are meta tensors: then an operator that is remembered is not run again.
+        stands_in: Whether something without values stands in for the model's tensors.
+        has_unread: Whether a tensor of the model's or of its inputs is sparse or nested: nothing can stand in for it.
+        below_autograd: Whether the pass is without autograd's kernels.
+        model_device: The device of the model's first tensor, which may be the meta device.
+        device: The device of the model's tensors and inputs that have values; None where they are on several.
+        kernels: The device on whose kernels the model would run, "meta" for any accelerator; None where that is not
+            known.
+        fuses_on: The device on which a run takes layers of attention as one kernel; None where it takes none.
+        guard: Gets what is about to be written to, where it is not active as a mode itself.
+    """
+
+    on_meta: bool = False
+    stands_in: bool = False
+    has_unread: bool = False
+    below_autograd: bool = False
+    model_device: torch.device = torch.device("cpu")
+    device: torch.device | None = None
+    kernels: torch.device | None = None
+    fuses_on: torch.device | None = None
+    guard: WriteGuard | None = None
 
 
 class _Treatment(NamedTuple):
@@ -82,10 +111,12 @@ class PassRecord(OperatorRecord, LayerListener):
     A layer with a formula of the user has the cost of the formula: its operators are recorded without a cost.
     """
 
-    def __init__(self, layers: LayerStack, fuses_on: torch.device | None = None) -> None:
+    def __init__(self, layers: LayerStack, settings: PassSettings) -> None:
         super().__init__(layers)
-        #: The device on which a run takes layers of attention as one kernel; None where it takes none.
-        self._fuses_on = fuses_on
+        self.settings = settings
+        self.values: KnownValues = (KnownValues if settings.on_meta else FakeValues)(self.live)
+        #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
+        self.unanswered: list[str] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
         #: The MACs of all operators, each by its own formula, also inside layers with a formula of their own.
@@ -199,11 +230,11 @@ class PassRecord(OperatorRecord, LayerListener):
         The one with the most alive gets them; the others have no more.
         """
         bytes_of_parts = self.live_bytes[start.first :]
-        if not call.has_finished or self._fuses_on is None or not bytes_of_parts:
+        if not call.has_finished or self.settings.fuses_on is None or not bytes_of_parts:
             return
         if packs_samples(module, call.args, call.kwargs):
             self.unsized[f"the nested tensors of {type(module).__name__}"] += 1
-        inside = find_fused_bytes(module, call.args, call.kwargs, self._fuses_on)
+        inside = find_fused_bytes(module, call.args, call.kwargs, self.settings.fuses_on)
         if inside is None:
             return
         if find_transform_level() is not None:  # `torch.vmap` calls the kernel for one sample after the other
@@ -214,7 +245,7 @@ class PassRecord(OperatorRecord, LayerListener):
         self.live_bytes[largest] = most
 
     def _choose_treatment(self, module: nn.Module) -> _Treatment:
-        is_fusible = self._fuses_on is not None and may_be_fused(module)
+        is_fusible = self.settings.fuses_on is not None and may_be_fused(module)
         treatment = self._treatments[type(module)] = _Treatment(module_cost(module), is_fusible)
         return treatment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -19,9 +19,7 @@ from ..model.tensors import PLAIN_TYPES, list_wrapped
 from ..model.weights import list_viewed_bytes
 from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT, LiveBytes
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
+from .pass_record import PassRecord
 
 __all__ = ["AliveBytes", "PreparedModel", "count_alive", "find_common_device", "has_unread", "share_values"]
 
@@ -54,7 +52,7 @@ class AliveBytes(NamedTuple):
     of_inputs: int
 
 
-def count_alive(recorder: Recorder, prepared: PreparedModel) -> AliveBytes:
+def count_alive(recorder: PassRecord, prepared: PreparedModel) -> AliveBytes:
     """Tell the recorder the tensors that are alive before the first operator, and return their bytes.
 
     The recorder counts the tensors of the model as 0 bytes, because a trace has the weights beside the bytes alive.
@@ -100,7 +98,7 @@ def has_unread(prepared: PreparedModel) -> bool:
     return not all(map(is_plain, tensors))
 
 
-def share_values(recorder: Recorder, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
+def share_values(recorder: PassRecord, prepared: PreparedModel, buffers: Iterable[torch.Tensor]) -> None:
     """Tell the recorder the values of stand-ins for buffers and inputs of integers.
 
     It learns none of tensors that share memory: a write to one stand-in would not change the values of the other.

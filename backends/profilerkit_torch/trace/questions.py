@@ -11,7 +11,7 @@ real run every tensor answers; it is only noted which numbers leave torch, becau
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch.nn import functional
@@ -23,13 +23,11 @@ from ..compat.recording import find_transform_level
 from ..compat.tensors import VIEW_QUESTIONS, FakeTensor, stands_in, tensor_classes
 from ..model.inventory import Inventory
 from ..model.tensors import is_wrapper_class
+from ..untouched.write_guard import WriteGuard
 from .device_questions import Call, DeviceQuestions, Handler
 from .hidden_modes import PassMode
 from .pass_errors import Refusal, UnansweredError
-
-if TYPE_CHECKING:
-    from ..untouched.write_guard import WriteGuard
-    from .recorder import Recorder
+from .recorder import Recorder
 
 __all__ = ["Questions", "has_type_question", "runs_other_code"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from msgspec.structs import replace
@@ -23,9 +23,7 @@ from ..compat.tensors import FakeTensor
 from ..costs import Kind, classify, is_plain, require_plain
 from ..model.storages import storage_key
 from ..model.tensors import is_wrapper_class
-from ..untouched.write_guard import WriteGuard
 from .higher_order import run_higher_order
-from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
 from .masked_attention import count_macs_under_mask
@@ -41,7 +39,7 @@ from .operator_facts import (
 from .operator_results import make_result
 from .origins import EMPTY, Origins
 from .pass_errors import PassError, Refusal
-from .pass_record import NOTHING, PassRecord
+from .pass_record import NOTHING, PassRecord, PassSettings
 from .plans import Plan, PlanStore, find_plans, make_plan
 from .signatures import Signature, read_signature
 from .stand_ins import OntoMeta, move_to_start
@@ -68,33 +66,6 @@ _NEVER_MOVED = frozenset(
 )
 
 
-class PassSettings(NamedTuple):
-    """How a pass runs a model.
-
-    Attributes:
-        on_meta: Whether the stand-ins are meta tensors: then an operator that is remembered is not run again.
-        stands_in: Whether something without values stands in for the model's tensors.
-        has_unread: Whether a tensor of the model's or of its inputs is sparse or nested: nothing can stand in for it.
-        below_autograd: Whether the pass is without autograd's kernels.
-        model_device: The device of the model's first tensor, which may be the meta device.
-        device: The device of the model's tensors and inputs that have values; None where they are on several.
-        kernels: The device on whose kernels the model would run, "meta" for any accelerator; None where that is not
-            known.
-        fuses_on: The device on which a run takes layers of attention as one kernel; None where it takes none.
-        guard: Gets what is about to be written to, where it is not active as a mode itself.
-    """
-
-    on_meta: bool = False
-    stands_in: bool = False
-    has_unread: bool = False
-    below_autograd: bool = False
-    model_device: torch.device = torch.device("cpu")
-    device: torch.device | None = None
-    kernels: torch.device | None = None
-    fuses_on: torch.device | None = None
-    guard: WriteGuard | None = None
-
-
 class Recorder(WatchingMode, PassRecord):
     """A dispatch mode that records the operators of one forward pass.
 
@@ -105,15 +76,11 @@ class Recorder(WatchingMode, PassRecord):
 
     def __init__(self, layers: LayerStack, settings: PassSettings) -> None:
         super().__init__()
-        PassRecord.__init__(self, layers, settings.fuses_on)
-        self.settings = settings
-        #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
-        self.unanswered: list[str] = []
+        PassRecord.__init__(self, layers, settings)
         #: How tensors without values were formatted as text.
         self.formatted: list[str] = []
         #: Why this kind of pass must give way to the next: a model may take the error that says so.
         self.refusal: Refusal | None = None
-        self.values: KnownValues = (KnownValues if settings.on_meta else FakeValues)(self.live)
         self._onto_meta = OntoMeta(self.values.is_overwritten, self.live)
         stands_in = self.values.stands_in if settings.stands_in else None
         self.origins: Origins = Origins(self.live, stands_in, self.miss_origin)
