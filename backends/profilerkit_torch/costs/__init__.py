@@ -20,7 +20,7 @@ from .registry import (
 from .shapes import SparseShape, is_plain, replace_by_shapes, require_plain
 
 #: The modules here that are no families of operators.
-_NO_FAMILIES = ("argument_names", "pricing", "registry", "shapes")
+_NO_FAMILIES = ("argument_names", "families", "pricing", "registry", "shapes")
 
 #: The families of operators, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())

@@ -8,7 +8,8 @@ from typing import Any
 
 from profilerkit.costs import activation
 
-from .registry import Cost, Shape, register_op_cost, register_per_element
+from .families import register_per_element
+from .registry import Cost, Shape, register_op_cost
 from .sparse import count_stored
 
 #: The formula for each element of the output, by operator.

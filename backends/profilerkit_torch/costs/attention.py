@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from profilerkit.costs import attention, constants
 
-from .registry import Cost, Shape, register_by_name, register_free, register_per_element
+from .families import register_by_name, register_free, register_per_element
+from .registry import Cost, Shape
 from .shapes import BooleanShape
 
 F = TypeVar("F", bound="Callable[..., Cost]")

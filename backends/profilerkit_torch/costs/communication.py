@@ -10,7 +10,8 @@ from typing import Any
 
 from profilerkit.costs import reduction as reductions
 
-from .registry import Cost, register_free, register_op_costs
+from .families import register_free, register_op_costs
+from .registry import Cost
 from .shapes import count_elements
 
 _FUNCTIONAL = ("_c10d_functional", "_c10d_functional_autograd")

@@ -13,7 +13,8 @@ from typing import Any
 
 from profilerkit.costs import activation, constants, convolution
 
-from .registry import Cost, Shape, register_by_name, register_op_cost
+from .families import register_by_name
+from .registry import Cost, Shape, register_op_cost
 
 
 def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape, transposed: bool = False) -> Cost:

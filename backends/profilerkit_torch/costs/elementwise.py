@@ -11,7 +11,8 @@ from typing import Any
 
 from profilerkit.costs import constants, elementwise, reduction
 
-from .registry import Cost, Shape, register_existing, register_op_cost, register_per_element
+from .families import register_existing, register_per_element
+from .registry import Cost, Shape, register_op_cost
 
 #: Operators by their constant of the convention; operators in place and over lists have the same constant.
 _FUNCTIONS = {

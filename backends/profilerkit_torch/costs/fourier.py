@@ -9,7 +9,8 @@ from typing import Any
 
 from profilerkit.costs import fourier
 
-from .registry import Cost, Shape, register_op_costs
+from .families import register_op_costs
+from .registry import Cost, Shape
 
 
 def _price_transforms(kind: str, x: Shape, dim: Sequence[int], *_: Any, out: Shape, **__: Any) -> Cost:

@@ -8,7 +8,8 @@ from typing import Any
 
 from profilerkit.costs import linear_algebra
 
-from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .families import register_free, register_op_costs
+from .registry import Cost, Shape, register_op_cost
 
 
 def _batch(matrices: Shape) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 
 from profilerkit.costs import PerElement, loss
 
-from .registry import Cost, Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
+from .families import register_by_name, register_op_costs, register_per_element
+from .registry import Cost, Shape, register_op_cost
 
 
 def _price_elements(

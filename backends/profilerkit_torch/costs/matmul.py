@@ -16,7 +16,8 @@ from profilerkit.costs import Cost, apply_formula, constants, matmul
 from profilerkit.costs import activation as activation_costs
 
 from ..compat.operators import find_operator
-from .registry import Shape, register_by_name, register_op_cost, register_op_costs, register_per_element
+from .families import register_by_name, register_op_costs, register_per_element
+from .registry import Shape, register_op_cost
 from .shapes import SparseShape, count_stored_elements, find_numbers
 from .sparse import count_stored, multiply_stored
 

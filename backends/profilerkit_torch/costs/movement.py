@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .registry import register_free
+from .families import register_free
 
 # copies, casts and layouts
 register_free(

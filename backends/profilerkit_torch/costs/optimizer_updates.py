@@ -7,7 +7,8 @@ from typing import Any
 
 from profilerkit.costs import constants, optimizers
 
-from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .families import register_op_costs
+from .registry import Cost, Shape, register_op_cost
 
 
 def _update(weights: tuple[Shape, ...], rule: Callable[[int], Cost], decay: float) -> Cost:

@@ -9,7 +9,8 @@ from typing import Any
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, Shape, register_by_name, register_existing, register_free, register_per_element
+from .families import register_by_name, register_existing, register_free, register_per_element
+from .registry import Cost, Shape
 
 #: The mode of looking up rows that takes their maximum.
 _MAXIMUM = 2

@@ -18,7 +18,8 @@ from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, cons
 from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_schema
 from .argument_names import name_arguments
 from .elementwise import count_operations
-from .registry import COSTS, find_formula, is_free
+from .families import is_free
+from .registry import COSTS, find_formula
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
 __all__ = ["Kind", "are_as_shipped", "classify", "list_outputs", "op_cost"]

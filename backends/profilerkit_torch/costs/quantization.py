@@ -16,58 +16,52 @@ from profilerkit.costs import matmul, quantization, recurrent
 
 from ..compat.modes import disable_dispatch_modes
 from .convolution import cost_of_convolution
-from .registry import (
-    Cost,
-    Shape,
-    register_by_name,
-    register_elements,
-    register_free,
-    register_op_cost,
-    register_op_costs,
-)
+from .families import register_by_name, register_free, register_op_costs, register_per_element
+from .registry import Cost, Shape, register_op_cost
 
 __all__ = []
 
 
-register_elements(
-    quantization.quantize,
-    "aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor",
-    "quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group",
-    "quantized_decomposed::quantize_per_token quanto::quantize_symmetric quanto::quantize_affine",
+register_per_element(
+    {
+        """
+        aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor
+        quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group
+        quantized_decomposed::quantize_per_token quanto::quantize_symmetric quanto::quantize_affine
+        """: quantization.quantize,
+        """
+        aten::dequantize quantized_decomposed::dequantize_per_tensor quantized_decomposed::dequantize_per_channel
+        quantized_decomposed::dequantize_per_channel_group quantized_decomposed::dequantize_per_token
+        quantized::embedding_byte quantized::embedding_4bit bitsandbytes::dequantize_4bit
+        bitsandbytes::dequantize_blockwise bitsandbytes::int8_vectorwise_dequant
+        """: quantization.dequantize,
+    },
     argument=None,
 )
-register_elements(
-    partial(quantization.quantize, finds_range=True),
-    "aten::quantize_per_tensor_dynamic bitsandbytes::quantize_4bit bitsandbytes::quantize_blockwise",
-    "bitsandbytes::int8_vectorwise_quant",
-)
-register_elements(
-    quantization.dequantize,
-    "aten::dequantize quantized_decomposed::dequantize_per_tensor quantized_decomposed::dequantize_per_channel",
-    "quantized_decomposed::dequantize_per_channel_group quantized_decomposed::dequantize_per_token",
-    "quantized::embedding_byte quantized::embedding_4bit bitsandbytes::dequantize_4bit",
-    "bitsandbytes::dequantize_blockwise bitsandbytes::int8_vectorwise_dequant",
-    argument=None,
-)
-register_elements(
-    quantization.find_range,
-    "quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric",
-    "quantized_decomposed::choose_qparams_per_token",
-)
-register_elements(
-    quantization.fake_quantize,
-    "aten::fake_quantize_per_tensor_affine_cachemask aten::fake_quantize_per_channel_affine_cachemask",
-    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams quantized_decomposed::fake_quant_per_channel",
-    "aten::_fake_quantize_learnable_per_tensor_affine aten::_fake_quantize_learnable_per_channel_affine",
-)
-register_elements(
-    partial(quantization.fake_quantize, finds_range=True),
-    "aten::_fused_moving_avg_obs_fq_helper aten::_fused_moving_avg_obs_fq_helper_functional",
-)
-register_elements(  # by input, scale and zero point
-    quantization.learned_quantization_gradient,
-    "aten::_fake_quantize_learnable_per_tensor_affine_backward",
-    "aten::_fake_quantize_learnable_per_channel_affine_backward",
+register_per_element(
+    {
+        """
+        aten::quantize_per_tensor_dynamic bitsandbytes::quantize_4bit bitsandbytes::quantize_blockwise
+        bitsandbytes::int8_vectorwise_quant
+        """: partial(quantization.quantize, finds_range=True),
+        """
+        quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric
+        quantized_decomposed::choose_qparams_per_token
+        """: quantization.find_range,
+        """
+        aten::fake_quantize_per_tensor_affine_cachemask aten::fake_quantize_per_channel_affine_cachemask
+        aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams quantized_decomposed::fake_quant_per_channel
+        aten::_fake_quantize_learnable_per_tensor_affine aten::_fake_quantize_learnable_per_channel_affine
+        """: quantization.fake_quantize,
+        """
+        aten::_fused_moving_avg_obs_fq_helper aten::_fused_moving_avg_obs_fq_helper_functional
+        """: partial(quantization.fake_quantize, finds_range=True),
+        # By input, scale and zero point.
+        """
+        aten::_fake_quantize_learnable_per_tensor_affine_backward
+        aten::_fake_quantize_learnable_per_channel_affine_backward
+        """: quantization.learned_quantization_gradient,
+    }
 )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from profilerkit.costs import recurrent
 
-from .registry import Cost, Shape, register_by_name, register_op_cost
+from .families import register_by_name
+from .registry import Cost, Shape, register_op_cost
 
 #: The kinds by their numbers in cuDNN, MIOpen and oneDNN.
 _MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")

@@ -8,7 +8,8 @@ from typing import Any
 
 from profilerkit.costs import constants, reduction
 
-from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_costs, register_per_element
+from .families import register_op_costs, register_per_element
+from .registry import UNCOUNTED, Cost, Shape, register_op_cost
 
 #: The formula for each element of the input, by operator; an in-place variant has the same.
 _BY_INPUT: dict[str, Callable[[int], Cost]] = {

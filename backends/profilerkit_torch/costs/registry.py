@@ -1,13 +1,13 @@
-"""The registry of formulas for the costs of operators and modules of torch.
+"""The formulas for operators and modules of torch: how users register theirs, and which is in force.
 
-A formula is a pure function of shapes. For operators without a formula see `pricing`.
+A formula is a pure function of shapes. Those that come with the package are registered by `families`. For operators
+without a formula see `pricing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar, cast, overload
 
 import torch
@@ -21,8 +21,6 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
 from ..compat.operators import OpOverload, OpOverloadPacket, read_schema
-from .argument_names import take_by_name
-from .shapes import count_elements
 
 __all__ = [
     "COSTS",
@@ -31,23 +29,14 @@ __all__ = [
     "Formula",
     "Shape",
     "find_formula",
-    "is_free",
     "module_cost",
     "override",
-    "register_by_name",
-    "register_elements",
-    "register_existing",
-    "register_free",
     "register_module_cost",
     "register_op_cost",
-    "register_op_costs",
-    "register_per_element",
     "scoped_costs",
 ]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
-
-_free: set[str] = set()
 
 
 def _is_torchs(key: Any) -> bool:
@@ -139,76 +128,6 @@ def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
     named = {(_module_class if isinstance(key, type) else _operator_name)(key): formulas[key] for key in formulas}
     with COSTS.override(named, kind=lambda key: "module" if isinstance(key, type) else "operator"):
         yield
-
-
-def register_op_costs(*names: str) -> Callable[[F], F]:
-    """Give several operators one formula: a decorator. A text may have several names, with spaces between them."""
-
-    def register(function: F) -> F:
-        for name in " ".join(names).split():
-            register_op_cost(name, function)
-        return function
-
-    return register
-
-
-def register_by_name(*names: str) -> Callable[[F], F]:
-    """Give several operators one formula, which takes the arguments that it needs by torch's names.
-
-    So a formula names a few arguments of a long list, at any position. If torch has several names for an argument, such
-    as ``self`` and ``input``, formulas have one name, here ``x``: see `argument_names`.
-    """
-
-    def register(function: F) -> F:
-        take_by_name(function)
-        return register_op_costs(*names)(function)
-
-    return register
-
-
-def register_existing(formula: Formula, *names: str) -> None:
-    """Give a formula to the operators of aten that this release of torch has."""
-    for name in names:
-        if hasattr(torch.ops.aten, name):
-            register_op_cost(f"aten::{name}", formula)
-
-
-def register_per_element(formulas: Mapping[str, Callable[[int], Cost]], argument: int | None = 0) -> None:
-    """Give the operators in each text the formula behind it, as `register_elements` does."""
-    for names, formula in formulas.items():
-        register_elements(formula, names, argument=argument)
-
-
-def register_elements(formula: Callable[[int], Cost], *names: str, argument: int | None = 0) -> None:
-    """Give operators a formula for each element of an argument, or of the output, which may be several tensors.
-
-    A text may have several names; a name without a namespace is an operator of aten. ``argument`` is the position of
-    the argument; None for the output.
-    """
-    per_element = partial(_count_elements, formula, argument)
-    for name in " ".join(names).split():
-        if "::" in name:
-            register_op_cost(name, per_element)
-        else:
-            register_existing(per_element, name)
-
-
-def _count_elements(formula: Callable[[int], Cost], argument: int | None, *args: Any, out: Any, **_: Any) -> Cost:
-    return formula(count_elements(out if argument is None else args[argument]))
-
-
-def register_free(space: str, names: str) -> None:
-    """Declare that operators of a namespace, named in a text, only move or choose data and do no arithmetic.
-
-    A name may have an overload, ``repeat_interleave.Tensor``, where others are made of other operators.
-    """
-    _free.update(f"{space}::{name}" for name in names.split())
-
-
-def is_free(func: Any) -> bool:
-    """Return whether an operator is declared to do no arithmetic, or all of its overloads are."""
-    schema = read_schema(func)
-    return schema.name in _free or f"{schema.name}.{schema.overload_name}" in _free
 
 
 def find_formula(func: Any) -> Formula | None:

@@ -8,15 +8,8 @@ from typing import Any
 
 from profilerkit.costs import pooling
 
-from .registry import (
-    Cost,
-    Shape,
-    register_existing,
-    register_free,
-    register_op_cost,
-    register_op_costs,
-    register_per_element,
-)
+from .families import register_existing, register_free, register_op_costs, register_per_element
+from .registry import Cost, Shape, register_op_cost
 
 # Resampling -----------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from typing import Any
 from profilerkit.costs import activation as activations
 from profilerkit.costs import matmul, reduction
 
-from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .families import register_free, register_op_costs
+from .registry import Cost, Shape, register_op_cost
 from .shapes import SparseShape
 
 

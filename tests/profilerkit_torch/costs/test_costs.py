@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from tiny import cost, ones, trace_complete
 from torch import nn
 
-from profilerkit_torch.costs import registry
+from profilerkit_torch.costs import families, registry
 
 Function = Callable[..., Any]
 
@@ -22,7 +22,7 @@ INDEX = torch.tensor([0, 2])
 
 def list_names() -> list[str]:
     return sorted(
-        name for name in (*registry.COSTS, *registry._free) if isinstance(name, str) and name.startswith("aten::")
+        name for name in (*registry.COSTS, *families._free) if isinstance(name, str) and name.startswith("aten::")
     )
 
 
