@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from ..compat.tensors import stands_in, tensor_classes
+from ..compat.tensors import stands_in
 from .operator_facts import OperatorCall
 from .pass_record import PassRecord
 
@@ -62,10 +62,10 @@ class DeviceQuestions:
     def list_handlers(self) -> dict[Any, Handler]:
         """Return the handlers of calls in a pass on the meta device, by the function that is called."""
         if self._device is None:
-            return dict.fromkeys(_ANSWERS, self.note_unknown)
+            return dict.fromkeys((*_ANSWERS, _TENSOR.type), self.note_unknown)
         return {
             **dict.fromkeys(_ANSWERS, self._tell_device),
-            **dict.fromkeys((_TENSOR.__dlpack_device__, _TENSOR.__cuda_array_interface__.__get__), self._tell_on_cpu),
+            **dict.fromkeys((_TENSOR.__dlpack_device__, _TENSOR.__cuda_array_interface__.__get__), self.note_unknown),
             _TENSOR.type: self._change_type,
             _TENSOR.type_as: self._change_type_as,
             _TENSOR.to: self._move,
@@ -112,12 +112,6 @@ class DeviceQuestions:
             return self.note_unknown(call)
         return _ANSWERS[call.func](call.run(), self._device)
 
-    def _tell_on_cpu(self, call: Call) -> Any:
-        """Answer like a tensor on the CPU; for a tensor on another device only a run can tell the answer."""
-        if call.tensor.is_meta and self.is_on_cpu(call.tensor):
-            return call.func(torch.empty(0), *call.args[1:], **call.kwargs)
-        return self.note_unknown(call)
-
     # Moves ------------------------------------------------------------------------------------------------------------
 
     def _move(self, call: Call) -> Any:
@@ -134,15 +128,9 @@ class DeviceQuestions:
         return self._move(Call(_TENSOR.to, (call.tensor, call.func.__name__), {}))
 
     def _change_type(self, call: Call) -> Any:
-        """Answer ``x.type(...)``: convert to a type such as ``torch.FloatTensor``, or return the name of the type."""
-        kind = call.args[1] if len(call.args) > 1 else call.kwargs.get("dtype")
-        if kind is None:
-            return self._tell_device(call)
-        tensor_type = _TYPES_BY_NAME.get(_name_type(kind))
-        if tensor_type is None or not call.tensor.is_meta:
-            return call.run()
-        device_type = tensor_type.__module__.partition(".")[2] or "cpu"
-        return self._move(Call(_TENSOR.to, (call.tensor, device_type), {"dtype": tensor_type.dtype}))
+        """Convert to a dtype by ``x.type(dtype)``; of a type such as ``torch.FloatTensor`` fake tensors know more."""
+        is_to_dtype = len(call.args) > 1 and isinstance(call.args[1], torch.dtype)
+        return call.run() if is_to_dtype else self.note_unknown(call)
 
     def _change_type_as(self, call: Call) -> Any:
         """Convert a tensor that stands in to the type, and so to the device, of a real one."""
@@ -164,26 +152,7 @@ class DeviceQuestions:
         return call.run()
 
 
-# Types of tensors -----------------------------------------------------------------------------------------------------
-
-
-def _name_type(kind: Any) -> str:
-    """Return the name of `torch.FloatTensor` or the like, which may be given by its name."""
-    return kind if isinstance(kind, str) else f"{getattr(kind, '__module__', '')}.{getattr(kind, '__name__', '')}"
-
-
-#: ``torch.FloatTensor`` and the like, without the sparse ones.
-_TYPES_BY_NAME: dict[str, Any] = {
-    f"{kind.__module__}.{kind.__name__}": kind for kind in tensor_classes if "sparse" not in kind.__module__
-}
-
-
 # Answers of a tensor on the device of a run; the first argument is the answer of a tensor on the meta device ----------
-
-
-def _answer_type(of_meta: Any, device: torch.device) -> Any:
-    prefix = "torch." if device.type == "cpu" else f"torch.{device.type}."
-    return of_meta.replace("torch.meta.", prefix) if isinstance(of_meta, str) else of_meta
 
 
 def _answer_kind(kind: str, of_meta: Any, device: torch.device) -> bool:
@@ -198,7 +167,6 @@ _ANSWERS: dict[Any, Callable[[Any, torch.device], Any]] = {
         (_TENSOR.get_device, torch.get_device),
         lambda of_meta, device: -1 if device.type == "cpu" else device.index or 0,
     ),
-    _TENSOR.type: _answer_type,
     **{
         getattr(_TENSOR, f"is_{kind}").__get__: partial(_answer_kind, kind)
         for kind in _KINDS

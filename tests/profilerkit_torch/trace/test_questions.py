@@ -35,28 +35,32 @@ OF_DEVICE: dict[str, Question] = {
     "is_xpu": lambda x: not x.is_xpu,
     "get_device": lambda x: x.get_device() == -1,
     "torch.get_device": lambda x: torch.get_device(x) == -1,
-    "type": lambda x: x.type() == "torch.FloatTensor",
-    "__dlpack_device__": lambda x: x.__dlpack_device__() == (1, 0),
     "__cuda_array_interface__": lambda x: not hasattr(x, "__cuda_array_interface__"),
     "cpu": lambda x: x.cpu() is x,
     "to": lambda x: x.to("cpu") is x,
     "to device": lambda x: x.to(device=x.device) is x,
     "zeros there": lambda x: torch.zeros(2, device=x.device).is_cpu,
-    "a type by name": lambda x: x.type("torch.FloatTensor") is x,
-    "a type by class": lambda x: x.type(_torch.FloatTensor) is x,
     "a type by dtype": lambda x: x.type(torch.float32) is x,
-    "its own type": lambda x: (x * 2).type(x.type()).type() == "torch.FloatTensor",
-    "another type": lambda x: x.type("torch.DoubleTensor").type() == "torch.DoubleTensor",
-    "another type by class": lambda x: x.type(_torch.HalfTensor).is_cpu,
     "the type of a real one": lambda x: x.type_as(torch.zeros(1)) is x,
     "the type of what is made": lambda x: x.type_as(_torch.FloatTensor(1)) is x,
     "as_tensor": lambda x: torch.as_tensor(x) is x,
     "as_tensor there": lambda x: torch.as_tensor(x, device=x.device) is x,
     "as_tensor on the CPU": lambda x: torch.as_tensor(x, device="cpu") is x,
     "asarray": lambda x: torch.asarray(x, device=x.device) is x,
+    "like": lambda x: torch.zeros_like(x, device=x.device).device.type == "cpu",
+}
+#: By old names of types or by DLPack, which meta tensors do not know: fake tensors do.
+OF_TYPE: dict[str, Question] = {
+    "from_dlpack": lambda x: int(_torch.from_dlpack(torch.arange(4, device=x.device)).sum()) == 6,
+    "type": lambda x: x.type() == "torch.FloatTensor",
+    "__dlpack_device__": lambda x: x.__dlpack_device__() == (1, 0),
+    "a type by name": lambda x: x.type("torch.FloatTensor") is x,
+    "a type by class": lambda x: x.type(_torch.FloatTensor) is x,
+    "its own type": lambda x: (x * 2).type(x.type()).type() == "torch.FloatTensor",
+    "another type": lambda x: x.type("torch.DoubleTensor").type() == "torch.DoubleTensor",
+    "another type by class": lambda x: x.type(_torch.HalfTensor).is_cpu,
     "FloatTensor": lambda x: _torch.FloatTensor(3).type() == x.type(),
     "new": lambda x: x.new(2).type() == x.type() and x.new(2).is_cpu,
-    "like": lambda x: torch.zeros_like(x, device=x.device).device.type == "cpu",
 }
 #: Of values that depend neither on weights nor on floating-point inputs.
 OF_KNOWN_VALUES: dict[str, Question] = {
@@ -77,7 +81,6 @@ OF_KNOWN_VALUES: dict[str, Question] = {
     "LongTensor": lambda x: x[:, _torch.LongTensor([0, 1])].shape[1] == 2,
     "as_tensor": lambda x: torch.as_tensor([1, 2], device=x.device).tolist() == [1, 2],
     "numpy": lambda x: int(torch.arange(4, device=x.device).numpy().sum()) == 6,
-    "from_dlpack": lambda x: int(_torch.from_dlpack(torch.arange(4, device=x.device)).sum()) == 6,
     "to_dlpack": lambda x: to_dlpack(torch.arange(4, device=x.device)) is not None,
     "view": lambda x: int(_written_through_a_view(x, 7).sum()) == 14,
     "an expanded mask": lambda x: not (1 - torch.ones(1, 512, device=x.device).long().expand(512, 512).float()).any(),
@@ -211,6 +214,7 @@ WAYS: dict[str, Callable[[Question], nn.Module]] = {
 }
 QUESTIONS = {
     **{f"device: {name}": (question, "meta tensors") for name, question in OF_DEVICE.items()},
+    **{f"type: {name}": (question, "fake tensors") for name, question in OF_TYPE.items()},
     **{f"known: {name}": (question, "meta tensors") for name, question in OF_KNOWN_VALUES.items()},
     **{f"run: {name}": (question, "a real run") for name, question in OF_A_RUN.items()},
     **{f"text: {name}": (question, "a real run") for name, question in OF_TEXT.items()},
