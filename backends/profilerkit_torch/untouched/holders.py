@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import gc
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,98 +17,80 @@ from profilerkit.process.object_facts import copy_content
 from ..model.attributes import EMPTY, list_tensors, read_slot
 from .snapshots import SlotsSnapshot
 
-__all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "read_cell"]
+__all__ = [
+    "FUNCTION_CACHE",
+    "Holder",
+    "Namespace",
+    "note_cache",
+    "note_cell",
+    "note_container",
+    "note_slots_of",
+    "read_cell",
+]
 
 #: The class of functions that remember their results.
 FUNCTION_CACHE: Any = functools._lru_cache_wrapper
 
 
-class Holder(ABC):
-    """A holder, with its contents when it was noted."""
+class Holder(NamedTuple):
+    """A place with its contents when it was noted.
 
-    __slots__ = ("name",)
+    Attributes:
+        list_changes: Returns its new contents, each with its name in messages; empty where no message names it.
+        restore: Restores its contents.
+    """
 
-    def __init__(self, name: str) -> None:
-        self.name = name  #: its name in messages
-
-    @abstractmethod
-    def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield its new contents, by name or index."""
-
-    @abstractmethod
-    def restore(self) -> None:
-        """Restore its contents."""
-
-    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield the names in messages of changes with these names or indices; none for a holder without a name."""
-        if self.name:
-            yield self.name
+    list_changes: Callable[[], Iterable[tuple[str, Any]]]
+    restore: Callable[[], None]
 
     def restore_if_new(self, is_unwanted: Callable[[torch.Tensor], bool]) -> list[str]:
-        """Restore its contents if the new ones lead to an unwanted tensor; return the names of the changes that do."""
-        keys = [key for key, value in self.list_changes() if any(map(is_unwanted, list_tensors((value,))))]
-        if keys:
+        """Restore its contents if the new ones lead to an unwanted tensor; return the names of those that do."""
+        names = [name for name, value in self.list_changes() if any(map(is_unwanted, list_tensors((value,))))]
+        if names:
             self.restore()
-        return [*self.list_names(keys)] if keys else []
+        return [name for name in names if name]
 
 
-class FunctionCache(Holder):
-    """A function that remembers its results.
+def note_cache(function: Any) -> Holder:
+    """Note a function that remembers its results; no message names it, because lost results are computed again.
 
     It forgets those that are new. From a cache of limited length Python takes no single result away: it is emptied, and
     computes again what it had.
     """
+    before = function.cache_info()
 
-    __slots__ = ("_before", "_function")
+    def list_changes() -> Iterator[tuple[str, Any]]:
+        if function.cache_info().misses != before.misses:
+            yield "", gc.get_referents(function)
 
-    def __init__(self, function: Any) -> None:
-        super().__init__("")  # no message names it: lost results are computed again
-        self._function = function
-        self._before = function.cache_info()
-
-    def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield all results, if some were computed."""
-        if self._function.cache_info().misses != self._before.misses:
-            yield "", gc.get_referents(self._function)
-
-    def restore(self) -> None:
-        """Forget the new results, or all."""
-        results = self._find_results()
-        if results is None or self._function.cache_info().misses < self._before.misses:  # it was emptied meanwhile
-            self._function.cache_clear()
+    def restore() -> None:
+        # Python's own dict of the results, where the cache has no limit.
+        dicts = [value for value in gc.get_referents(function) if type(value) is dict and value is not vars(function)]
+        if before.maxsize is not None or not dicts or function.cache_info().misses < before.misses:
+            function.cache_clear()
             return
-        for key in [*islice(results, self._before.currsize, None)]:  # a dict has them in the order of their making
-            results.pop(key, None)
+        for key in [*islice(dicts[0], before.currsize, None)]:  # a dict has them in the order of their making
+            dicts[0].pop(key, None)
 
-    def _find_results(self) -> dict[Any, Any] | None:
-        """Return Python's own dict of the results, of a cache without a limit; None of any other, and if not found."""
-        if self._before.maxsize is not None:
-            return None
-        dicts = [value for value in gc.get_referents(self._function) if type(value) is dict]
-        return next((results for results in dicts if results is not vars(self._function)), None)
+    return Holder(list_changes, restore)
 
 
-class Cell(Holder):
-    """A variable of a closure."""
+def note_cell(cell: CellType, name: str) -> Holder:
+    """Note a variable of a closure."""
+    before = read_cell(cell)
 
-    __slots__ = ("_before", "_cell")
+    def list_changes() -> Iterator[tuple[str, Any]]:
+        content = read_cell(cell)
+        if content is not before:
+            yield name, content
 
-    def __init__(self, cell: CellType, name: str, content: Any) -> None:
-        super().__init__(name)
-        self._cell, self._before = cell, content
-
-    def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the content, if it is another one."""
-        content = read_cell(self._cell)
-        if content is not self._before:
-            yield "", content
-
-    def restore(self) -> None:
-        """Put the content back."""
-        if self._before is EMPTY:
-            del self._cell.cell_contents
+    def restore() -> None:
+        if before is EMPTY:
+            del cell.cell_contents
         else:
-            self._cell.cell_contents = self._before
+            cell.cell_contents = before
+
+    return Holder(list_changes, restore)
 
 
 def read_cell(cell: CellType) -> Any:
@@ -120,80 +101,61 @@ def read_cell(cell: CellType) -> Any:
         return EMPTY
 
 
-class Namespace(Holder):
-    """The globals of a module; only globals that the model's code uses are noted."""
+def note_container(container: Any, name: str) -> Holder:
+    """Note a dict, list, set or deque; a value of a dict under another key is a change of it."""
+    before = copy_content(container)
 
-    __slots__ = ("_namespace", "before")
+    def list_changes() -> Iterator[tuple[str, Any]]:
+        current = copy_content(container)
+        if isinstance(current, dict):
+            yield from ((name, value) for key, value in current.items() if before.get(key, EMPTY) is not value)
+        else:
+            previous = set(map(id, before))
+            yield from ((name, value) for value in current if id(value) not in previous)
 
-    def __init__(self, namespace: dict[str, Any], module: str) -> None:
-        super().__init__(module)
-        self._namespace = namespace
-        self.before: dict[str, Any] = {}  #: the earlier value of each name; `EMPTY` for none
+    return Holder(list_changes, lambda: refill(container, before))
 
-    def note(self, name: str) -> Any:
-        """Note the value of a name, and return it."""
-        value = self.before[name] = self._namespace.get(name, EMPTY)
-        return value
 
-    def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the noted names that stand for something else."""
-        for name, value in list(self.before.items()):
-            current = self._namespace.get(name, EMPTY)
+def note_slots_of(owner: Any, name: str) -> Holder:
+    """Note an object whose class has ``__slots__``."""
+    before = SlotsSnapshot(owner)
+
+    def list_changes() -> Iterator[tuple[str, Any]]:
+        for slot, value in before.values:
+            current = read_slot(slot, owner)
             if current is not value:
                 yield name, current
 
-    def restore(self) -> None:
-        """Give the noted names their earlier values."""
+    return Holder(list_changes, before.restore)
+
+
+class Namespace:
+    """The globals of a module; only globals that the model's code uses are noted."""
+
+    def __init__(self, variables: dict[str, Any], module: str) -> None:
+        self.module = module
+        self.before: dict[str, Any] = {}  #: the earlier value of each name; `EMPTY` for none
+        self._variables = variables
+
+    def note(self, name: str) -> Any:
+        """Note the value of a name, and return it."""
+        value = self.before[name] = self._variables.get(name, EMPTY)
+        return value
+
+    @property
+    def holder(self) -> Holder:
+        """The globals as one place."""
+        return Holder(self._list_changes, self._restore)
+
+    def _list_changes(self) -> Iterator[tuple[str, Any]]:
+        for name, value in list(self.before.items()):
+            current = self._variables.get(name, EMPTY)
+            if current is not value:
+                yield f"{self.module}.{name}", current
+
+    def _restore(self) -> None:
         for name, value in self.before.items():
             if value is EMPTY:
-                self._namespace.pop(name, None)
-            elif self._namespace.get(name, EMPTY) is not value:
-                self._namespace[name] = value
-
-    def list_names(self, keys: Iterable[Any]) -> Iterator[str]:
-        """Yield the names, each with the module's name in front."""
-        return (f"{self.name}.{key}" for key in keys)
-
-
-class Container(Holder):
-    """A dict, list, set or deque."""
-
-    __slots__ = ("_before", "_container")
-
-    def __init__(self, container: Any, name: str) -> None:
-        super().__init__(name)
-        self._container, self._before = container, copy_content(container)
-
-    def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the new values; in a dict, also values under another key than before."""
-        current = copy_content(self._container)
-        if isinstance(current, dict):
-            yield from ((key, value) for key, value in current.items() if self._before.get(key, EMPTY) is not value)
-        else:
-            previous = set(map(id, self._before))
-            yield from ((index, value) for index, value in enumerate(current) if id(value) not in previous)
-
-    def restore(self) -> None:
-        """Put the content back."""
-        refill(self._container, self._before)
-
-
-class Slots(Holder):
-    """An object whose class has ``__slots__``."""
-
-    __slots__ = ("_before",)
-
-    def __init__(self, owner: Any, name: str) -> None:
-        super().__init__(name)
-        self._before = SlotsSnapshot(owner)
-
-    def list_changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the slots that have something else in them."""
-        for slot, value in self._before.values:
-            current = read_slot(slot, self._before.owner)
-            if current is not value:
-                yield slot, current
-
-    def restore(self) -> None:
-        """Restore the contents of the slots."""
-        self._before.restore()
+                self._variables.pop(name, None)
+            elif self._variables.get(name, EMPTY) is not value:
+                self._variables[name] = value

@@ -27,7 +27,16 @@ from profilerkit.process.restoring import call_each, for_each, restored
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
-from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell
+from .holders import (
+    FUNCTION_CACHE,
+    Holder,
+    Namespace,
+    note_cache,
+    note_cell,
+    note_container,
+    note_slots_of,
+    read_cell,
+)
 from .snapshots import list_own_classes
 
 __all__ = ["Surroundings"]
@@ -55,6 +64,7 @@ class Surroundings:
 
     def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self.holders: list[Holder] = []
+        self._cells: list[Holder] = []  #: those of the holders that are variables of closures
         self.names: list[frozenset[str]] = []  #: for each function of the user, the names that its code uses
         self.compare_types = False  #: whether one of these functions may ask ``type(x) is torch.Tensor``
         #: The visited objects by their ids; kept alive so that no other object gets the same id.
@@ -68,8 +78,7 @@ class Surroundings:
         attributes = [value for _, attributes in inventory.further_attributes for value in attributes.values()]
         functions = [value for value in attributes if type(value) in _FUNCTIONS]
         self._note_functions([*self._take_methods(unnamed), *functions])
-        #: The holders that are closure variables of the model's own methods.
-        self.own_cells = [holder for holder in self.holders if isinstance(holder, Cell)]
+        self.own_cells = [*self._cells]  #: the closure variables of the model's own methods
         self._note_functions([*_list_hooks(inventory), inputs.function])
 
     def restore_holders(self, is_unwanted: Callable[[torch.Tensor], bool]) -> list[str]:
@@ -117,7 +126,7 @@ class Surroundings:
         if not isinstance(function, FUNCTION_CACHE):
             return function
         if self._is_new(function):
-            self.holders.append(FunctionCache(function))
+            self.holders.append(note_cache(function))
         return getattr(function, "__wrapped__", None)
 
     def _note_function(self, function: Any) -> list[Any]:
@@ -144,9 +153,11 @@ class Surroundings:
         """Note the cells of a function's closure; yield their names and contents."""
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             if self._is_new(cell):
-                name, content = f"{variable} of {function.__qualname__}", read_cell(cell)
-                self.holders.append(Cell(cell, name, content))
-                yield name, content
+                name = f"{variable} of {function.__qualname__}"
+                holder = note_cell(cell, name)
+                self.holders.append(holder)
+                self._cells.append(holder)
+                yield name, read_cell(cell)
 
     def _note_globals(self, variables: dict[str, Any], names: _CodeNames) -> Iterator[tuple[str, Any]]:
         """Note the globals that a function's code names; yield names and values of those that may lead further."""
@@ -158,8 +169,8 @@ class Surroundings:
         for name in names.used if names.assigns_globals else variables.keys() & names.used:
             if name not in namespace.before:
                 value = namespace.note(name)
-                if type(value) in _FUNCTIONS or _may_hold(value, namespace.name):
-                    yield f"{namespace.name}.{name}", value
+                if type(value) in _FUNCTIONS or _may_hold(value, namespace.module):
+                    yield f"{namespace.module}.{name}", value
 
     def _find_namespace(self, variables: dict[str, Any]) -> Namespace | None:
         """Return the holder for the globals of a module; None for a module whose globals are not noted."""
@@ -168,7 +179,7 @@ class Surroundings:
             is_noted = module.partition(".")[0] not in _NOT_NOTED
             namespace = self._namespaces[id(variables)] = Namespace(variables, module) if is_noted else None
             if namespace is not None:
-                self.holders.append(namespace)
+                self.holders.append(namespace.holder)
         return self._namespaces[id(variables)]
 
     def _note_contents(self, values: list[Any], name: str) -> None:
@@ -177,9 +188,9 @@ class Surroundings:
             if isinstance(value, (torch.Tensor, tuple)) or not self._is_new(value):
                 continue
             if isinstance(value, CONTAINERS) and count_items(value) <= _LONG:
-                self.holders.append(Container(value, name))
+                self.holders.append(note_container(value, name))
             if list_slots(type(value)):
-                self.holders.append(Slots(value, name))
+                self.holders.append(note_slots_of(value, name))
 
     def _is_new(self, value: Any) -> bool:
         """Return whether an object is visited for the first time, and keep it."""
