@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from contextlib import AbstractContextManager
+from copy import copy
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -24,20 +25,18 @@ class AroundImport:
         self.context = context
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return where Python finds a module, with a loader that loads it within the context; None for other modules.
-
-        Python makes a loader for each module anew, so that its method can be replaced for this one import.
-        """
+        """Return where Python finds a module, with a loader that loads it within the context; None for others."""
         spec = PathFinder.find_spec(name, path, target) if name in self.names else None
         if spec is None or spec.loader is None:
             return spec
         loader: Any = spec.loader
-        load: Callable[[ModuleType], None] = loader.exec_module
+        around = copy(loader)  # all modules of a zip file have one loader
 
         def load_within_context(module: ModuleType) -> None:
-            del loader.exec_module  # the module keeps its loader, which is to be as Python makes it
+            module.__loader__ = spec.loader = loader  # the module has the loader that Python made
             with self.context():
-                load(module)
+                loader.exec_module(module)
 
-        loader.exec_module = load_within_context
+        around.exec_module = load_within_context
+        spec.loader = around
         return spec
