@@ -26,7 +26,6 @@ from ..piping.requests import read_request
 from ..piping.status import Metric
 from .channel import Channel
 from .job_file import read_job
-from .messages import FACTS
 from .turns import wait_for_turns
 
 if TYPE_CHECKING:
@@ -93,12 +92,8 @@ def serve(channel: Channel, job: Job) -> None:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """Return an error as a message: its type, its text, its code, and the facts that its type makes its text of."""
-    text = str(error)[:20_000]
-    message: dict[str, Any] = {"type": type(error).__name__, "text": text, "failure": classify(error).value}
-    if type(error) in FACTS:
-        message["facts"] = {name: getattr(error, name) for name in FACTS[type(error)]}
-    return message
+    """Return an error as a message: its type, its text and its code."""
+    return {"type": type(error).__name__, "text": str(error)[:20_000], "failure": classify(error).value}
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from .. import errors
-from ..errors import FailureCode, InvalidTraceError, ModelFailedError, ProfilerKitWarning, UnknownStatusError
+from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning
 from ..job import NoModelError
 from ..process.user_lines import find_stack_level
 from ..results.report import Report
@@ -17,7 +17,7 @@ from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
 from .channel import ChannelError
 
-__all__ = ["FACTS", "Plan", "Progress"]
+__all__ = ["Plan", "Progress"]
 
 #: The name of a report in errors.
 _SOURCE = "what the process sent"
@@ -26,11 +26,6 @@ _OTHER_ERRORS: dict[str, type[Exception]] = {
     "NoModelError": NoModelError,
     "TypeError": TypeError,
     "ValueError": ValueError,
-}
-#: Errors that make their text of facts, and the names of these facts: their attributes, and arguments of their types.
-FACTS: dict[type[Exception], tuple[str, ...]] = {
-    InvalidTraceError: ("backend", "path", "rule"),
-    UnknownStatusError: ("name", "names", "owner"),
 }
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=20_000)]
 _Names: TypeAlias = Annotated[list[_Text], msgspec.Meta(max_length=10_000)]
@@ -41,7 +36,6 @@ class _Error(msgspec.Struct):
     type: _Text
     text: _Text
     failure: FailureCode = FailureCode.MODEL
-    facts: dict[_Text, _Text | _Names] = {}
 
 
 class _Warning(msgspec.Struct):
@@ -177,13 +171,9 @@ def _find_kind(name: str) -> type[Exception] | None:
 def _rebuild_error(error: _Error) -> Exception:
     """Return the error in a child's message: of the same type if it is known here, else a `ModelFailedError`.
 
-    Raises `ChannelError` for one without the facts of its type.
+    It has the text alone, and not the attributes that a type may add to it.
     """
     kind = _find_kind(error.type)
     if kind is None or issubclass(kind, Warning):
         return ModelFailedError(f"{error.type}: {error.text}" if error.text else error.type)
-    if kind not in FACTS:
-        return kind(error.text)
-    if set(error.facts) != set(FACTS[kind]):
-        raise ChannelError(f"an error of the type {error.type} has the facts {sorted(error.facts)}")
-    return kind(**error.facts)
+    return kind.__new__(kind, error.text)

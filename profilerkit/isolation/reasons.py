@@ -13,7 +13,7 @@ from ..piping.quantity import format_bytes
 from .limits import Limits
 from .supervisor import Ending
 
-__all__ = ["Cause", "Reason", "describe_limits", "find_reason"]
+__all__ = ["Cause", "Reason", "find_reason"]
 
 _SIGNALS = {
     "SIGSEGV": "segmentation fault",
@@ -70,17 +70,14 @@ def find_reason(
         stderr: Its output on standard error.
     """
     ending = ending or Ending()
-    was_refused = limits.memory is not None and _was_refused_memory(stderr)
-    failure, end = _describe_end(ending, limits, cause, was_refused)
+    failure, end = _describe_end(ending, limits, cause)
     work = f"computing {list_some(doing, _NAMED)}" if doing else stage or "starting"
     where = _find_location(stderr)
     clause = f"{end} while {work}{f', in {where}' if where else ''}"
     return Reason(failure, clause, _quote_last_lines(stderr))
 
 
-def _describe_end(
-    ending: Ending, limits: Limits, cause: Cause | None, was_refused_memory: bool
-) -> tuple[FailureCode, str]:
+def _describe_end(ending: Ending, limits: Limits, cause: Cause | None) -> tuple[FailureCode, str]:
     """Return why and how a process ended, as a code and in words.
 
     The reason is a limit of the caller or of the supervisor, a broken channel, or the model itself.
@@ -97,11 +94,7 @@ def _describe_end(
         return code, f"the model wrote to the descriptor that results go through ({detail}),"
     if code is FailureCode.LOST:
         return code, "the process that watches over the model was killed"
-    sentence = _describe_own_end(ending)
-    if was_refused_memory:
-        limit = format_bytes(limits.memory or 0)
-        return FailureCode.MEMORY, f"{sentence}, out of memory under its limit of {limit},"
-    return FailureCode.EXIT if ending.signal is None else FailureCode.SIGNAL, sentence
+    return FailureCode.EXIT if ending.signal is None else FailureCode.SIGNAL, _describe_own_end(ending)
 
 
 def _describe_memory(ending: Ending, limits: Limits) -> str:
@@ -132,23 +125,11 @@ def _name_signal(number: int) -> str:
         return f"signal {number}"
 
 
-def describe_limits(code: FailureCode | None, limits: Limits) -> str:
-    """Return in brackets the limits that a failure is about; empty if it is about none."""
-    parts = []
-    if limits.memory is not None and code in (FailureCode.MEMORY, FailureCode.THREADS):
-        parts.append(f"{format_bytes(limits.memory)} of memory")
-    if limits.max_threads is not None and code is FailureCode.THREADS:
-        parts.append(f"{limits.max_threads:,} threads")
-    return f" (the process was limited to {' and '.join(parts)})" if parts else ""
-
-
 # The standard error of the process ------------------------------------------------------------------------------------
 
 
 #: How many of the last lines of the process's standard error a reason quotes, and their most characters together.
 _LINES, _LENGTH = 3, 400
-#: The last characters of its standard error in which a process may say that it is out of memory.
-_RECENT = 4000
 #: The line of faulthandler above the frames of a thread, and these frames, the innermost first.
 _STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
 #: The beginning of the output of faulthandler.
@@ -157,15 +138,6 @@ _FAULTHANDLER = re.compile(
 )
 _FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d+) in (?P<name>\S+)')
 _NOT_THE_MODEL = re.compile(r"[\\/](profilerkit[\\/]|profilerkit_\w+[\\/]|site-packages[\\/]|lib[\\/]python3)")
-_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot create.*map|\bOOM\b", re.IGNORECASE)
-#: Lines of a stack, which hold names of files and code: ``modeling_bloom.py``, ``allocator.py``.
-_STACK_LINE = re.compile(r"\s+File |    |Extension modules: ")
-
-
-def _was_refused_memory(stderr: str) -> bool:
-    """Return whether the last lines say that there was no memory."""
-    lines = [line for line in stderr[-_RECENT:].splitlines() if not _STACK_LINE.match(line)]
-    return any(map(_OUT_OF_MEMORY.search, lines))
 
 
 def _find_location(stderr: str) -> str:

@@ -17,10 +17,10 @@ from ..piping.status import Metric
 from ..process.environment import machine
 from ..results.report import Report, StatusRecord
 from .limits import Limits
-from .reasons import Reason, describe_limits
+from .reasons import Reason
 from .supervisor import Ending
 
-__all__ = ["add_limits", "add_process", "explain_missing", "make_unreached_report"]
+__all__ = ["add_process", "explain_missing", "make_unreached_report"]
 
 
 def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[str], reason: Reason) -> Report:
@@ -46,17 +46,6 @@ def explain_missing(report: Report, missing: Sequence[str], computing: Sequence[
     if not missing:
         notes.append(f"after everything was computed {reason}")
     return replace(report, statuses=records, notes=tuple(notes))
-
-
-def add_limits(report: Report, limits: Limits) -> Report:
-    """Return a report in which values that failed for lack of memory or threads have the limits in their reason."""
-    records = dict(report.statuses)
-    for name, record in report.statuses.items():
-        described = describe_limits(record.failure, limits)
-        if described and record.missing:
-            reason, *more = record.missing
-            records[name] = replace(record, missing=(f"{reason}{described}", *more))
-    return replace(report, statuses=records)
 
 
 def add_process(report: Report, limits: Limits, ending: Ending) -> Report:

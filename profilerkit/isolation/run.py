@@ -17,8 +17,8 @@ from ..results.report import Report
 from .channel import ChannelError, LineReader, write_line
 from .limits import Limits
 from .messages import Progress
-from .reasons import Cause, Reason, describe_limits, find_reason
-from .reports import add_limits, add_process, explain_missing, make_unreached_report
+from .reasons import Cause, Reason, find_reason
+from .reports import add_process, explain_missing, make_unreached_report
 from .starting import start
 from .supervisor import Ending
 from .waiting import End, pump, receive
@@ -192,21 +192,15 @@ class IsolatedRun:
         return None if self._is_complete() else self._find_reason().code
 
     def result(self) -> Report:
-        """Return the report; raises the errors that `profilerkit.profile` would have raised.
-
-        An error for lack of memory or threads has the limits in its message.
-        """
+        """Return the report; raises the errors that `profilerkit.profile` would have raised."""
         progress = self.progress
         if progress.error is not None:
-            limits = describe_limits(progress.failure, self.limits)
-            if limits and len(progress.error.args) == 1:
-                progress.error.args = (f"{progress.error}{limits}",)
             raise progress.error
         if progress.report is None:
             report = make_unreached_report(self.job.label, self.job.metrics, self.job.static)
             missing = list(report.statuses)
         else:
-            report, missing = add_limits(progress.report, self.limits), progress.pending
+            report, missing = progress.report, progress.pending
         if not self._is_complete():
             reason = self._find_reason()
             if self.job.strict:

@@ -232,7 +232,6 @@ def test_two_functions_for_one_key_and_a_second_conflict(install: Install, liste
     code, out, err = listed()
     assert code == 3
     assert err.startswith("Error: two plugins offer status key 'depth' to the fine backend: 'one' of a-pack 1.0 and")
-    assert len(find_lines(out, "depth")) == 2, "both are shown"
     assert find_lines(out, "hub") == ["hub                        hub:NAME"]
 
     install("three", "c-pack", backends=make_offering(FINE), model_loaders=make_offering(loader))
@@ -241,8 +240,8 @@ def test_two_functions_for_one_key_and_a_second_conflict(install: Install, liste
     assert code == 3
     assert [line.partition(": '")[0] for line in err.splitlines()] == [
         "Error: two plugins offer backend 'fine'",
-        "Error: two plugins offer status key 'depth' to the fine backend",
         "Error: two plugins offer model loader 'hub'",
+        "Error: two plugins offer status key 'depth' to the fine backend",
     ]
     assert len(find_lines(out, "hub")) == 2
     assert len(find_lines(out, "ComputeDepth")) == 1
@@ -306,7 +305,7 @@ def test_a_backend_that_says_what_is_installed_is_loaded_for_the_long_list_alone
     install: Install, listed: List
 ) -> None:
     quick = BackendInfo("quick", ("quick",), never_loaded, "my-quick", installed=versions(quicklib="1.2", base="3"))
-    install("one", "pack", backends=make_offering(quick), profiler_functions=lambda backend: _for(backend, "quick"))
+    install("one", "pack", backends=make_offering(quick), status_keys=make_offering(Depth))
     code, out, err = listed()
     assert (code, err) == (0, "")
     assert find_lines(out, "quick") == ["quick                      quicklib 1.2, base 3"]
@@ -324,13 +323,9 @@ def test_functions_in_conflict_for_the_second_of_two_backends_are_said(install: 
     quick = [BackendInfo(name, (name,), never_loaded, name, installed=versions(base="3")) for name in ("first", "then")]
     install("one", "a-pack", backends=lambda: quick, profiler_functions=lambda backend: _for(backend, "then"))
     install("two", "b-pack", profiler_functions=make_computing(ComputeOtherDepth()))
-    code, out, err = listed()
+    code, _, err = listed()
     assert code == 3
     assert err.startswith("Error: two plugins offer status key 'depth' to the then backend: 'one' of a-pack 1.0 and")
-    assert find_lines(out, "depth") == [
-        "depth                      How deep it is to others.",
-        "depth                      How deep it is. (for then)",
-    ]
 
 
 @pytest.mark.parametrize(
