@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
     except (click.Abort, KeyboardInterrupt) as error:
-        say("\nInterrupted: nothing was written.")
+        say("\nInterrupted.")
         for note in collect_notes(error):  # whose code it was that was waited for
             say(f"{note[:1].upper()}{note[1:]}.")
         sys.exit(INTERRUPTED)

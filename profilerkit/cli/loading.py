@@ -61,6 +61,9 @@ def load_report(path: str, name: str | None = None) -> Report:
 
 
 def name_spec(spec: str) -> str:
-    """Return the part of a MODEL that names it: ``student`` of ``nets.py:student``, ``net`` of ``net.onnx``."""
+    """Return the part of a MODEL that names it: ``net`` of ``net.onnx``, ``Qwen2-0.5B`` of ``hf:Qwen/Qwen2-0.5B``."""
+    path = Path(spec)
     source, _, name = spec.rpartition(":")
-    return name if source and "/" not in name else Path(spec.rstrip("/")).stem or spec
+    if len(source) > 1 and not path.exists():  # one letter is a drive
+        return Path(name).name or spec
+    return (path.name if path.is_dir() else path.stem) or spec

@@ -28,7 +28,8 @@ class ChannelError(ProfilerKitError):
 
 def write_line(message: dict[str, Any]) -> bytes:
     """Return a message in the form in which it is sent; raises `ChannelError` if it is too long."""
-    line = json.dumps(message, allow_nan=False).encode() + b"\n"
+    text = json.dumps(message, ensure_ascii=False, allow_nan=False)
+    line = text.encode("utf-8", "replace") + b"\n"  # the name of a file may hold half of a surrogate pair
     if len(line) > LONGEST:
         raise ChannelError(f"a message of {len(line)} bytes is longer than the {LONGEST} that are allowed")
     return line

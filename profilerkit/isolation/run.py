@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,6 +31,10 @@ __all__ = ["IsolatedRun"]
 PATIENCE = 8.0
 #: How many of the last bytes that a model printed on standard error are kept: they may say why it ended.
 _KEPT = 20_000
+
+
+#: Makes a decoder of UTF-8 that comes in pieces.
+_make_decoder = partial(getincrementaldecoder("utf-8"), "replace")
 
 
 class IsolatedRun:
@@ -61,8 +67,8 @@ class IsolatedRun:
         self.sources: dict[End, Callable[[], object]] = {
             started.control: self._read_control,
             started.channel: self._read_channel,
-            started.output: lambda: self._read_output(started.output),
-            started.errors: lambda: self._read_output(started.errors),
+            started.output: partial(self._read_output, started.output, _make_decoder()),
+            started.errors: partial(self._read_output, started.errors, _make_decoder()),
         }
         #: The seconds before the process last waited, and since when it runs again; None while it waits.
         self._spent = 0.0
@@ -106,7 +112,7 @@ class IsolatedRun:
             self._spent, self._since = self.seconds, None
         return bool(piece)
 
-    def _read_output(self, end: End) -> bool:
+    def _read_output(self, end: End, decoder: IncrementalDecoder) -> bool:
         """Show output of the model on standard error; of its standard error the last bytes are kept."""
         piece = receive(end)
         if piece == b"":
@@ -117,7 +123,7 @@ class IsolatedRun:
             self._stderr = (self._stderr + piece)[-_KEPT:]
         if not self.quiet and sys.stderr is not None:
             with suppress(OSError, ValueError):  # closed, or full: the results matter more
-                sys.stderr.write(piece.decode("utf-8", "replace"))
+                sys.stderr.write(decoder.decode(piece))
                 sys.stderr.flush()
         return True
 

@@ -1,6 +1,7 @@
 """The examples in the help of each command: there are some, they are shown, and they are parsed without an error."""
 
 import shlex
+from pathlib import Path
 
 import click
 import pytest
@@ -46,9 +47,19 @@ def test_the_example_of_a_language_model_runs() -> None:
         ("net.onnx", "net"),
         ("folder/net.onnx", "net"),
         ("hf:folder/with/model", "model"),
+        ("hf:Qwen/Qwen2.5-0.5B", "Qwen2.5-0.5B"),
+        ("saved-v1.5/", "saved-v1.5"),
+        ("runs/12:30/net.onnx", "net"),
     ],
 )
-def test_what_was_typed_heads_the_columns(spec: str, name: str) -> None:
+def test_what_was_typed_heads_the_columns(
+    spec: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A point in the name of a folder, or of a model on the hub, is no suffix."""
+    monkeypatch.chdir(tmp_path)
+    Path("saved-v1.5").mkdir()
+    Path("runs/12:30").mkdir(parents=True)
+    Path("runs/12:30/net.onnx").touch()
     assert name_spec(spec) == name
 
 

@@ -103,6 +103,21 @@ def test_progress_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(track([1, 2], "Counting")) == [1, 2]
 
 
+def test_an_interrupt_after_a_file_was_written_does_not_say_that_nothing_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("profilerkit.cli.output.emit", interrupt)
+    TEACHER.save(tmp_path / "saved.json")
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["show", str(tmp_path / "saved.json"), "--output", str(tmp_path / "shown.md")])
+    assert raised.value.code == cli.INTERRUPTED
+    assert (tmp_path / "shown.md").exists()
+    assert capsys.readouterr().err == "\nInterrupted.\n"
+
+
 CLOSED = """
 import os, sys
 import profilerkit

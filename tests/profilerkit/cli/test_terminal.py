@@ -66,7 +66,7 @@ def test_ctrl_c_half_way_leaves_nothing_behind(command: str, slow_file: str, tmp
     done = interrupt([command, *models, "--input-shape", "4", *outputs], tmp_path)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
-    assert "Interrupted: nothing was written." in done.stderr
+    assert "Interrupted." in done.stderr
     after = sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__")
     assert after == before
 
@@ -120,7 +120,7 @@ def test_in_a_terminal(slow_file: str, tmp_path: Path) -> None:
     child = pexpect.spawn(f"{script()} profile {slow_file}:Slow --input-shape 4", **settings)
     child.expect("running")
     child.sendintr()
-    child.expect("Interrupted: nothing was written")
+    child.expect("Interrupted.")
     child.expect(pexpect.EOF)
     assert "Traceback" not in (child.before or "")
     child.close()

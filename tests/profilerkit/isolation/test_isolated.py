@@ -93,6 +93,13 @@ def test_several_batch_sizes_are_swept() -> None:
     assert report["macs"] == planted.MACS
 
 
+def test_an_error_with_half_of_a_surrogate_pair_is_the_models(tmp_path: Path) -> None:
+    """The name of a file that is no UTF-8 has some."""
+    (tmp_path / "net.py").write_text("def build():\n    raise ValueError('no file net' + chr(0xDCE9))\n")
+    with pytest.raises(ModelFailedError, match=r"raised ValueError: no file net\?"):
+        isolated(f"{tmp_path / 'net.py'}:build", **QUICK)
+
+
 ERRORS: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     "no file": ("nothere.py:fine", {}, InputError, "there is no file 'nothere.py'"),
     "no such name": (f"{MODELS}:fin", {}, InputError, "has no 'fin'; it has, nearest first: fine"),
@@ -126,6 +133,15 @@ def test_a_warning_of_the_process_is_one_of_this_process() -> None:
 def test_what_it_prints_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     isolated(f"{MODELS}:prints", metrics="macs", **QUICK)
     assert capsys.readouterr() == ("", "built and printed\n")
+
+
+def test_a_character_that_comes_in_two_pieces_is_shown_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = "os.write(1, b'\\xc3'); time.sleep(0.1); os.write(1, b'\\xa9'); return fine()"
+    (tmp_path / "net.py").write_text(f"import os, time\nfrom planted import fine\ndef build(): {build}\n")
+    isolated(f"{tmp_path / 'net.py'}:build", metrics="macs", **QUICK)
+    assert capsys.readouterr().err == "\u00e9"
 
 
 def test_standard_error_of_the_process_is_no_reason_when_all_is_well() -> None:
