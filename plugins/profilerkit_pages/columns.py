@@ -15,7 +15,6 @@ from profilerkit.trace.columns import ENDS
 from profilerkit.trace.layer_view import PEAK
 
 from .page_parts import pack
-from .page_records import ColumnData
 
 #: A row of a table of layers or operators.
 Row: TypeAlias = Mapping[str, Any]
@@ -49,7 +48,7 @@ _WORDS = {
 }
 
 
-def describe_columns(keys: Iterable[str], rows: Sequence[Row]) -> list[ColumnData]:
+def describe_columns(keys: Iterable[str], rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return columns of rows with the facts that the page needs to show them, without the columns that are empty.
 
     The values are numbers in base units, or texts. A count that is a bound has its ends in the row: ``macs_low``.
@@ -57,25 +56,26 @@ def describe_columns(keys: Iterable[str], rows: Sequence[Row]) -> list[ColumnDat
     return [_describe_column(key, rows) for key in keys if any(row.get(key) not in (None, "", ()) for row in rows)]
 
 
-def _describe_column(key: str, rows: Sequence[Row]) -> ColumnData:
+def _describe_column(key: str, rows: Sequence[Row]) -> dict[str, Any]:
     values = [row.get(key) for row in rows]
     numeric = all(value is None or is_number(value) for value in values)
     unit, scale = _find_unit(key)
-    column: ColumnData = {
+    is_part = not key.startswith(_NO_SHARE) and not key.partition(" ")[0].endswith(("_share", *ENDS))
+    column: dict[str, Any] = {
         "key": key,
         "title": write_column_title(key),
         "unit": unit,
         "scale": scale.value,
         "numeric": numeric,
-        "share": numeric and not key.startswith(_NO_SHARE) and not key.partition(" ")[0].endswith(("_share", *ENDS)),
-        "shown": key in AT_FIRST and any(values),
-        "dashes": True,
+        "share": numeric and is_part,  # whether its numbers add up over the layers inside
+        "shown": key in AT_FIRST and any(values),  # at first; the reader can choose other columns
+        "dashes": True,  # a count of 0 is a dash
         "values": pack([make_plain(value) if numeric else _write_text(value) for value in values]),
     }
     written = [write_row_value(row, key) for row in rows]
     signed = {index: [sign, number] for index, (sign, number) in enumerate(written) if sign}
     if signed:
-        column["signed"] = signed
+        column["signed"] = signed  # by the row, the sign and the number of a count that is a bound: ["≥ ", 12]
     return column
 
 

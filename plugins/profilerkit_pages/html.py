@@ -25,7 +25,6 @@ from profilerkit.trace.table import Table
 from .cards import summarize
 from .page_data import embed, page_data
 from .page_parts import join_scripts, render_page, source, templates
-from .page_records import PageData
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
@@ -82,7 +81,7 @@ def fragment(result: Report | Comparison | Table) -> str:
     return templates().get_template("fragment.html").render(grids=grids, notes=list(map(visible, lines)))
 
 
-def list_absent(data: PageData) -> list[str]:
+def list_absent(data: dict[str, Any]) -> list[str]:
     """Return the parts that a page does not have because none of its reports has them, each with the reason."""
     reports = data["reports"]
     parts_of_traces = {

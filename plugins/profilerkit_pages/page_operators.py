@@ -15,11 +15,14 @@ from .columns import SPEEDS, Row, make_plain
 from .layer_tree import find_places
 from .layer_work import find_shared_times, sum_forward_work
 from .page_parts import pack
-from .page_records import OperatorData, Packed, RooflineData
 
 
-def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | None:
-    """Return the operators in their order; None for a report without any. ``layers`` are the rows of its layers."""
+def describe_operators(report: Report, layers: Sequence[Row]) -> dict[str, Any] | None:
+    """Return the operators in the order in which they ran; None for a report without any.
+
+    ``layers`` are the rows of its layers. ``kinds`` has a number for each *layer*: layers of one number are of the same
+    kind, and drawn as repetitions.
+    """
     operators = report.operators
     if not operators:
         return None
@@ -32,23 +35,26 @@ def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | 
     ]
     with_layers_inside = {path for path in nearest_around(places).values() if path is not None}
 
-    def list_work(column: str) -> Packed:
-        # The work of innermost layers is in the table of layers already: see `OperatorData`.
+    def list_work(column: str) -> Any:
+        # The work of an innermost layer is in the table of layers already; its operators have 0 here.
         return pack([row[column] if row["layer"] in with_layers_inside else 0 for row in operators])
 
     return {
         "names": pack([visible(str(row["operator"])) for row in operators]),
-        "layers": pack([places.get(row["layer"], -1) for row in operators]),
+        "layers": pack([places.get(row["layer"], -1) for row in operators]),  # that ran them
         "phases": pack([str(row.get("phase", "forward")) for row in operators]),
-        "reads": pack(steps_back) if any(steps_back) else None,
+        "reads": pack(steps_back) if any(steps_back) else None,  # None: not known of any operator
         "kinds": pack([kinds[row["path"]] for row in layers]),
         "macs": list_work("macs"),
         "flops": list_work("flops"),
     }
 
 
-def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
-    """Return the own work of each layer in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
+def describe_roofline(report: Report, layers: Sequence[Row]) -> dict[str, Any]:
+    """Return the own work of the layers in the forward pass: FLOPs, bytes moved, seconds of each that has work.
+
+    The seconds are None if the layer was not timed, or its time includes layers inside.
+    """
     work = sum_forward_work(report.operators or ())
     shared = find_shared_times(report, work)
     drawn = [(index, row, work[row["path"]]) for index, row in enumerate(layers) if row["path"] in work]
@@ -62,7 +68,7 @@ def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
     }
 
 
-def add_speeds(layers: Sequence[Row], roofline: RooflineData) -> list[dict[str, Any]]:
+def add_speeds(layers: Sequence[Row], roofline: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of layers with the numbers that the roofline draws, so that a table has them too.
 
     The numbers are FLOPs per byte (``own_intensity``) and FLOPs per second (``own_speed``), None if not known.

@@ -13,7 +13,6 @@ from profilerkit.trace.layer_paths import nearest_around
 from .columns import Row, describe_columns
 from .layer_tree import merge_rows, write_layer_name
 from .page_parts import pack
-from .page_records import ColumnData
 
 #: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
@@ -82,7 +81,7 @@ def _write_name(row: Row, outer: str | None) -> str:
     return name if other_path in (None, row["path"]) else f"{name} / {visible(other_path.rpartition('.')[2])}"
 
 
-def _describe_values(key: str, names: Sequence[str], pairs: Sequence[tuple[Row, Row]]) -> Iterator[ColumnData]:
+def _describe_values(key: str, names: Sequence[str], pairs: Sequence[tuple[Row, Row]]) -> Iterator[dict[str, Any]]:
     """Yield the columns of a value: of both models, and the change; nothing if a model lacks the value."""
     references, others = [reference for reference, _ in pairs], [other for _, other in pairs]
     if any(all(layer.get(key) is None for layer in layers) for layers in (references, others)):

@@ -16,7 +16,6 @@ from profilerkit.trace.layer_paths import walk_outwards
 from .columns import Row, describe_columns
 from .layer_tree import find_places
 from .page_parts import pack
-from .page_records import TimelineData
 
 
 @dataclass
@@ -36,7 +35,7 @@ class Box:
     missing: str = ""
 
 
-def describe_timeline(report: Report, layers: Sequence[Row]) -> TimelineData | None:
+def describe_timeline(report: Report, layers: Sequence[Row]) -> dict[str, Any] | None:
     """Return the operators of a pass in their layers, as rows of a tree in the order of time; None without times."""
     places = find_places(layers)
     boxes = lay_out_pass(report, places)
@@ -47,6 +46,7 @@ def describe_timeline(report: Report, layers: Sequence[Row]) -> TimelineData | N
     return {
         "parents": [box.parent for box in boxes],
         "names": pack([visible(box.name) for box in boxes]),
+        # The type of the layer gives a box its color; the operator is empty for a box around operators.
         "types": pack([visible(str(layers[index]["type"])) if index >= 0 else "" for index in of_boxes]),
         "layers": pack(of_boxes),
         "operators": pack([visible(box.operator) for box in boxes]),

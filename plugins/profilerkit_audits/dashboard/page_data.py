@@ -19,7 +19,6 @@ from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
 from profilerkit.results.report import Report, StatusRecord
-from profilerkit.trace.bounds import Sign
 from profilerkit_pages.page_parts import pack
 
 from ..hiding import hide_text
@@ -50,16 +49,22 @@ def make_page_data(
     newest = [subject.newest for subject in subjects]
     rows = [row for subject in subjects for row in subject.rows]
     versions = _number_alike(map(_join_versions, rows))
-    histories = {
-        number: _describe_history(subject.rows, versions, write)
-        for number, subject in enumerate(subjects)
-        if len(subject.rows) > 1
-    }
+    records = _find_records(subjects, find_report)
+    # The unit is that of any row: a failed value may have none.
+    units = {name: value.unit for row in rows for name, value in row.values.items() if value.unit}
+    metrics = dict.fromkeys(name for row in rows for name in row.values)
     return {
         "ids": [subject.id for subject in subjects],
         "columns": _list_columns(newest, machines, versions, write),
-        "metrics": _list_metrics(rows, newest, _find_records(subjects, find_report), write),
-        "histories": histories,
+        "metrics": [
+            _describe_metric(name, [row.values.get(name) for row in newest], units.get(name, ""), records, write)
+            for name in metrics
+        ],
+        "histories": {
+            number: _describe_history(subject.rows, versions, write)
+            for number, subject in enumerate(subjects)
+            if len(subject.rows) > 1
+        },
         "versions": list(map(json.loads, versions)),
     }
 
@@ -93,12 +98,9 @@ def _list_columns(
     differing = find_differing_settings(rows)
     names = {machine: write(describe_machine(facts)) for machine, facts in machines.items()}
     columns: dict[str, list[Any]] = {
-        "spec": [write(row.spec) for row in rows],
-        "name": [write(row.name) for row in rows],
-        "backend": [write(row.backend) for row in rows],
+        **{name: [write(getattr(row, name)) for row in rows] for name in ("spec", "name", "backend", "reason")},
         "status": [row.status.value for row in rows],
         "failure": [row.failure or "" for row in rows],
-        "reason": [write(row.reason) for row in rows],
         "flags": [write("; ".join(row.flags)) for row in rows],
         "settings": [write(_describe_settings(row.settings, row.settings)) for row in rows],
         "differing": [write(_describe_settings(row.settings, differing)) for row in rows],
@@ -107,8 +109,7 @@ def _list_columns(
         "created": [shorten_moment(row.created) for row in rows],
         "machine": [names.get(row.machine) or row.machine[:8] for row in rows],
         "versions": [versions[_join_versions(row)] for row in rows],
-        "seconds": [row.seconds for row in rows],
-        "peak_bytes": [row.peak_bytes for row in rows],
+        **{name: [getattr(row, name) for row in rows] for name in ("seconds", "peak_bytes")},
     }
     return {name: pack(values) for name, values in columns.items()}
 
@@ -120,9 +121,8 @@ def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str
     'input_shape [3, 4], autocast true'
     """
     shown = {name: settings[name] for name in names if name in settings}
-    return ", ".join(
-        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
-    )
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in shown.items()}
+    return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
 # Histories ------------------------------------------------------------------------------------------------------------
@@ -131,13 +131,16 @@ def _describe_settings(settings: Mapping[str, Any], names: Iterable[str]) -> str
 def _describe_history(rows: Sequence[Row], versions: Mapping[str, int], write: Writer) -> dict[str, Any]:
     """Return every measurement of a subject, column by column.
 
-    ``values`` and ``signs`` are by metric: what never moved is one number, and of signs only those of bounds are there.
+    ``values`` and ``signs`` are by metric: what never moved is one number, and of signs only those of bounds are there,
+    by the numbers of their rows.
     """
-    codes = _number_alike(row.code for row in rows)
-    machines = _number_alike(row.machine for row in rows)
+    codes, machines = (_number_alike(getattr(row, name) for row in rows) for name in ("code", "machine"))
     metrics = dict.fromkeys(name for row in rows for name in row.values)
-    values_by_metric = {name: [row.values.get(name) for row in rows] for name in metrics}
-    signs = {name: _find_signs(values) for name, values in values_by_metric.items()}
+    values = {name: [row.values.get(name) for row in rows] for name in metrics}
+    signs = {
+        name: {number: value.sign for number, value in enumerate(several) if value is not None and value.sign}
+        for name, several in values.items()
+    }
     return {
         "at": [shorten_moment(row.created) for row in rows],
         "status": [row.status.value for row in rows],
@@ -145,8 +148,8 @@ def _describe_history(rows: Sequence[Row], versions: Mapping[str, int], write: W
         "versions": [versions[_join_versions(row)] for row in rows],
         "code": [codes[row.code] for row in rows],
         "machine": [machines[row.machine] for row in rows],
-        "values": {name: _list_numbers(values) for name, values in values_by_metric.items()},
-        "signs": {name: of_metric for name, of_metric in signs.items() if of_metric},
+        "values": {name: _list_numbers(several) for name, several in values.items()},
+        "signs": {name: by_row for name, by_row in signs.items() if by_row},
     }
 
 
@@ -154,11 +157,6 @@ def _list_numbers(values: Sequence[Value | None]) -> Any:
     """Return the numbers of a metric, None for a missing one; one number if all are equal."""
     numbers = [None if value is None else value.value for value in values]
     return numbers[0] if len(set(numbers)) == 1 else numbers
-
-
-def _find_signs(values: Sequence[Value | None]) -> dict[int, Sign]:
-    """Return the signs of bounds by the numbers of their rows."""
-    return {number: value.sign for number, value in enumerate(values) if value is not None and value.sign}
 
 
 # Metrics --------------------------------------------------------------------------------------------------------------
@@ -182,26 +180,11 @@ def _find_records(subjects: Sequence[Subject], find_report: Callable[[Row], Repo
     return records
 
 
-def _list_metrics(
-    rows: Sequence[Row], newest: Sequence[Row], records: Mapping[str, StatusRecord], write: Writer
-) -> list[dict[str, Any]]:
-    """Return the metrics of all rows, each with its values in the newest rows."""
-    # The unit is that of any row: a failed value may have none.
-    units = {name: value.unit for row in rows for name, value in row.values.items() if value.unit}
-    names = dict.fromkeys(name for row in rows for name in row.values)
-    return [
-        _describe_metric(name, [row.values.get(name) for row in newest], units.get(name, ""), records.get(name), write)
-        for name in names
-    ]
-
-
 def _describe_metric(
-    name: str, values: Sequence[Value | None], unit: str, record: StatusRecord | None, write: Writer
+    name: str, values: Sequence[Value | None], unit: str, records: Mapping[str, StatusRecord], write: Writer
 ) -> dict[str, Any]:
-    """Return a metric with its value in each row, and by the number of the row what is not complete or measured.
-
-    ``record`` is a record of the metric from any report; None if there is none.
-    """
+    """Return a metric with its value in each row, and by the number of the row what is not complete or measured."""
+    record = records.get(name)
     present = [(number, value) for number, value in enumerate(values) if value is not None]
     incomplete = [(number, value) for number, value in present if value.completeness is not Completeness.COMPLETE]
     scale = _SCALES.get(unit, Scale.SI) if record is None else record.scale
