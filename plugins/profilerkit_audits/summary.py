@@ -156,30 +156,24 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     metrics = _choose_metrics(named, counted)
     if not metrics:
         return None
-    ranked = _rank_rows(counted, metrics[0])
-    settings = find_differing_settings(rows)
-    title, order = f"{format_count(len(ranked), 'row')} by {' '.join(split_words(metrics[0]))}", ", the largest first"
-    lines = [_write_cells(row, settings, metrics) for row in ranked]
-    specs = [row.spec for row in ranked]
+    shown = ranked = _rank_rows(counted, metrics[0])
+    order = ", the largest first"
     if len(ranked) > _MOST:
-        order = f": the {_ENDS} largest and the {_ENDS} smallest"
-        others = [_Cell(f"... {len(ranked) - 2 * _ENDS} others"), *[_Cell("")] * (len(lines[0]) - 1)]
-        lines = [*lines[:_ENDS], others, *lines[-_ENDS:]]
-        specs = [*specs[:_ENDS], *specs[-_ENDS:]]
-    is_told_apart = len(set(specs)) == len(specs)
+        shown, order = [*ranked[:_ENDS], *ranked[-_ENDS:]], f": the {_ENDS} largest and the {_ENDS} smallest"
+    settings = find_differing_settings(rows)
+    lines = [_write_cells(row, settings, metrics) for row in shown]
+    if len(ranked) > _MOST:
+        others = _Cell(f"... {len(ranked) - len(shown)} others")
+        lines.insert(_ENDS, [others, *[_Cell("")] * (len(lines[0]) - 1)])
     names = ["Model", "Settings"] if settings else ["Model"]
     titles = [write_title(metric).replace(" ", "\n") for metric in metrics]  # most numbers are narrower than two words
+    is_told_apart = len({row.spec for row in shown}) == len(shown)
     return Grid(
-        f"{title}{order}",
+        f"{format_count(len(ranked), 'row')} by {' '.join(split_words(metrics[0]))}{order}",
         (*names, *titles),
         tuple(tuple(cell.text for cell in line) for line in lines),
         numeric=frozenset(range(len(names), len(names) + len(titles))),
-        marks={
-            (number, column): cell.mark
-            for number, line in enumerate(lines)
-            for column, cell in enumerate(line)
-            if cell.mark
-        },
+        marks={(y, x): cell.mark for y, line in enumerate(lines) for x, cell in enumerate(line) if cell.mark},
         # The last metric first; the first metric stays, by which the rows are sorted.
         least_needed=(*(["Settings"] if is_told_apart else []), *titles[:0:-1]),
     )
@@ -190,12 +184,9 @@ def _rank_rows(rows: Sequence[Row], metric: str) -> list[Row]:
     cases: dict[tuple[CaseName, str], list[Row]] = defaultdict(list)
     for row in rows:
         cases[CaseName.of(row), row.machine].append(row)
-
-    def read_number(row: Row) -> float:
-        value = row.values.get(metric)
-        return -math.inf if value is None or value.value is None else value.value
-
-    return sorted(map(join_rows, cases.values()), key=read_number, reverse=True)
+    numbers = [(row.values.get(metric, Value(None)).value, row) for row in map(join_rows, cases.values())]
+    ranked = sorted(numbers, key=lambda pair: -math.inf if pair[0] is None else pair[0], reverse=True)
+    return [row for _, row in ranked]
 
 
 def _choose_metrics(named: Sequence[str], rows: Sequence[Row]) -> list[str]:
@@ -214,10 +205,7 @@ def find_differing_settings(rows: Sequence[Row]) -> list[str]:
 
 def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> list[_Cell]:
     """Return the cells of a row; a row that is not plausible has an exclamation mark too."""
-    spec = row.spec
-    if len(spec) > _LONGEST_SPEC:
-        dots = "..."
-        spec = f"{dots}{spec[len(dots) - _LONGEST_SPEC :]}"
+    spec = row.spec if len(row.spec) <= _LONGEST_SPEC else f"...{row.spec[3 - _LONGEST_SPEC :]}"
     cells = [_Cell(f"! {spec}", "failed") if row.flags else _Cell(spec)]
     if settings:
         cells.append(_Cell(", ".join(f"{name}={row.settings[name]}" for name in settings if name in row.settings)))
