@@ -85,7 +85,9 @@ def test_numbers_are_scaled_as_everywhere(visit: Open) -> None:
     from profilerkit.trace.records import LayerTable
 
     counts = [1, 999, 1000, 9999, 10_000, 12_345, 999_949, 999_950, 999_999, 1_000_000, 4_089_184_256, 10**21, 2**53]
+    counts += [3648, 7850]  # in the middle of two texts: 3.5625 Ki
     seconds = [0.0, 3e-12, 1e-9, 5.4321e-7, 0.00099995, 0.0009999, 0.00265, 1 / 3, 0.99996, 12.5, 86_400.0, 1e20]
+    seconds += [1410.5, 24_691.5]
     rows = [{"path": "", "type": "Net", "depth": 0, "is_leaf": False, "macs": 7, "weight_bytes": 7, "a_seconds": 1.0}]
     rows += [
         {**rows[0], "path": str(place), "macs": number, "weight_bytes": number, "a_seconds": second}

@@ -14,6 +14,15 @@ function factorOf(value, scale) {
   return [base ** power, prefixes[power]];
 }
 
+/** A number with so many digits behind the point; what lies in the middle of two goes to the even one, as in Python. */
+function toEven(number, behind) {
+  const text = number.toFixed(behind);
+  const [, exactly = ""] = number.toFixed(behind + 60).split("."); // nothing behind the point of 1e21 and more
+  const isMiddle = /^50*$/.test(exactly.slice(behind));
+  if (!isMiddle || Number(text.at(-1)) % 2 === 0) return text;
+  return (Number(text) - Math.sign(number) * 10 ** -behind).toFixed(behind);
+}
+
 function formatNumber(number, digits = 4) {
   if (Number.isNaN(number)) return "nan";
   if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
@@ -25,13 +34,11 @@ function formatNumber(number, digits = 4) {
   }
   if (Number.isInteger(number)) return size >= 10000 ? grouped(number) : String(number);
   const behind = Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), 12);
+  const text = toEven(number, behind);
   if (size >= 10000) {
-    return number.toLocaleString("en-US", {
-      minimumFractionDigits: digits > 4 ? behind : 0,
-      maximumFractionDigits: behind,
-    });
+    const [whole, fraction] = text.split(".");
+    return [grouped(Number(whole)), ...(fraction ? [fraction] : [])].join(".");
   }
-  const text = number.toFixed(behind);
   return digits === 4 && text.includes(".") ? text.replace(/\.?0+$/, "") : text; // among more digits zeros stay: they align
 }
 
@@ -54,7 +61,7 @@ function writerOf(values, unit, scale) {
 /** A share as text, whose firm space keeps number and sign on one line. */
 function percent(share) {
   if (!Number.isFinite(share)) return "";
-  return `${share >= 0.0005 || share === 0 ? (100 * share).toFixed(1) : "<0.1"}\u00a0%`;
+  return `${share >= 0.0005 || share === 0 ? toEven(100 * share, 1) : "<0.1"}\u00a0%`;
 }
 
 const grouped = (number) => number.toLocaleString("en-US");
