@@ -115,7 +115,7 @@ def test_an_interrupt_after_a_file_was_written_does_not_say_that_nothing_was(
         cli.main(["show", str(tmp_path / "saved.json"), "--output", str(tmp_path / "shown.md")])
     assert raised.value.code == cli.INTERRUPTED
     assert (tmp_path / "shown.md").exists()
-    assert capsys.readouterr().err == "\nInterrupted.\n"
+    assert capsys.readouterr().err.strip() == "Interrupted."
 
 
 CLOSED = """
