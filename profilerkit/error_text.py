@@ -9,7 +9,7 @@ from typing import Any
 
 from .foreign_text import visible
 
-__all__ = ["error_line", "find_raising_line", "list_causes", "read_message", "shown"]
+__all__ = ["error_line", "find_raising_line", "list_causes", "read_message", "shown", "typed_message"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
@@ -46,6 +46,16 @@ def read_message(error: BaseException) -> str:
         raise
     except Exception:
         return ""
+
+
+def typed_message(error: BaseException) -> str:
+    """Return an error as its type and message; its type alone if it has no message.
+
+    >>> typed_message(KeyError("x")), typed_message(OSError())
+    ("KeyError: 'x'", 'OSError')
+    """
+    message = read_message(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _unwrap(lines: list[str]) -> list[str]:

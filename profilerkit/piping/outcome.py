@@ -11,7 +11,7 @@ from enum import Enum
 from traceback import clear_frames
 from typing import Any
 
-from ..error_text import list_causes, read_message
+from ..error_text import list_causes, typed_message
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS, Bounds
@@ -159,18 +159,12 @@ class Outcome:
         if isinstance(returned, Failure):
             if isinstance(returned.error, NotOfferedError):  # nothing has failed
                 return cls.of(Unavailable(str(returned.error)))
-            return cls(None, Completeness.FAILED, (_describe_error(returned.error),), returned.error)
+            says_it_all = isinstance(returned.error, ProfilerKitError)  # a message of ours needs no type in front
+            reason = str(returned.error) if says_it_all else typed_message(returned.error)
+            return cls(None, Completeness.FAILED, (reason,), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
         return cls(returned)
-
-
-def _describe_error(error: Exception) -> str:
-    """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
-    if isinstance(error, ProfilerKitError):
-        return str(error)
-    message = read_message(error)
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def is_number(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
-from ..error_text import find_raising_line, list_causes, read_message
+from ..error_text import find_raising_line, list_causes, typed_message
 from ..errors import PluginFailedError, ProfilerKitError
 
 __all__ = [
@@ -77,9 +77,8 @@ def plugin_error_text(error: BaseException) -> str:
     """
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__
-    text = read_message(error)
     where = find_raising_line(error, "<module>")
-    return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({where})' if where else ''}"
+    return f"{typed_message(error)}{f' ({where})' if where else ''}"
 
 
 def describe_origin(error: BaseException) -> str:

@@ -172,6 +172,11 @@ def test_nothing_remains_after_an_error(
         ),
         ("import json\ndef build():\n    return json.loads('[')", "", r"\(net.py, line 3\)$"),  # not where json is
         ("def build(width):\n    return width", "", r"required positional argument: 'width'$"),  # raised by no line
+        (
+            "def build(): raise MuteError\nclass MuteError(Exception):\n    def __str__(self): return 1 / 0",
+            "",
+            r"raised MuteError \(net.py, line 1\)$",
+        ),
         ("def build(:", "", r"raised SyntaxError: .* \(net.py, line 1\)$"),  # once, as Python says it
     ],
 )
