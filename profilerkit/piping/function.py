@@ -197,11 +197,23 @@ class JointFunction(ProfilerFunction):
 
     def alone(self, **arguments: Any) -> Any:
         """Return the result of `measure_together` for one model."""
-        return self.measure_together([arguments])[0]
+        return list_results(self, self.measure_together([arguments]), 1)[0]
 
     @abstractmethod
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the result of ``__call__`` for each set of arguments (one for each model), measured together."""
+
+
+def list_results(function: JointFunction, returned: Any, count: int) -> list[Any]:
+    """Return what `measure_together` returned, as a list; raises `TypeError` if it is not one result for each model."""
+    results = list(returned) if isinstance(returned, Iterable) and not isinstance(returned, (str, Mapping)) else []
+    if len(results) != count:
+        models = "one model" if count == 1 else f"{count} models"
+        raise TypeError(
+            f"measure_together of {describe(function)} returned {shown(returned)} for {models}; return a list with "
+            "one result for each"
+        )
+    return results
 
 
 def is_nameless(parameter: Parameter) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from ..process.containment import contained
 from ..process.contents import list_contents
 from .computation import Computation
-from .function import JointFunction, describe
+from .function import JointFunction, describe, list_results
+from .outcome import Failure, Outcome
 
 __all__ = ["measure_jointly"]
 
@@ -40,7 +42,7 @@ def _has_same(computation: Computation, name: str, function: JointFunction) -> b
 
 
 def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
-    returned = None
+    results = None
     # An error is said again, and kept, when the failing model is measured alone; here it would hold that model's memory
     # while the others are measured.
     with suppress(Exception):
@@ -53,13 +55,22 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
             for computation, call in zip(computations, calls, strict=True):
                 stack.enter_context(computation.calls.inside(call))
             stack.enter_context(contained(calls[0].binding.plugin, describe(function)))
-            returned = function.measure_together([call.arguments for call in calls])
-    if returned is None:
+            results = _list_results(function, function.measure_together([call.arguments for call in calls]), len(calls))
+    if results is None:
         _measure_without_failing(computations, name, function)
         return
     group = object()
-    for computation, call, value in zip(computations, calls, returned, strict=True):
-        computation.store(call, value, group)
+    for computation, call, value in zip(computations, calls, results, strict=True):
+        with suppress(Exception):  # as above: a value that no function may return
+            computation.store(call, value, group)
+
+
+def _list_results(function: JointFunction, returned: Any, count: int) -> list[Any]:
+    """Return the result for each model; for another number of results, the error is the result for each."""
+    try:
+        return list_results(function, returned, count)
+    except TypeError as error:
+        return [Outcome.of(Failure(error))] * count
 
 
 def _measure_without_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:

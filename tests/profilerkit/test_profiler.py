@@ -1,6 +1,7 @@
 """The profiler as the deeplite document describes it, its faults aside."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -308,6 +309,42 @@ def test_functions_that_are_made_differently_measure_their_own_models() -> None:
     for profiler in profilers:
         profiler.register_profiler_function(Scaled(int(profiler.name)))
     assert [report["weight"] for report in compare(*profilers, metrics=["weight"]).reports] == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("returned", "shown", "models"),
+    [
+        ([], r"\[\]", "2 models"),
+        ([1, 2, 3], r"\[1, 2, 3\]", "2 models"),
+        (5, "5", "2 models"),
+        ("ab", "'ab'", "2 models"),
+        (None, "None", "2 models"),
+        ([object(), object()], r"\[<object .*\]", "one model"),  # then each is measured alone
+    ],
+)
+def test_a_joint_measurement_that_returns_what_it_may_not_fails_alone(returned: Any, shown: str, models: str) -> None:
+    class Wrong(JointFunction):
+        KEYS = (Weight,)
+
+        def __call__(self, model: FakeModel) -> Any:
+            return self.alone(model=model)
+
+        def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Any:
+            return returned
+
+    request = {
+        "inputs": FakeTensor((1, 3)),
+        "backend": FakeBackend(),
+        "functions": Wrong(),
+        "metrics": ["weight", "macs"],
+    }
+    comparison = compare(FakeModel(), FakeModel(), **request)
+    reason = f"^TypeError: measure_together of Wrong returned {shown} for {models}; return a list with one result for"
+    for report in comparison.reports:
+        assert report["macs"] is not None
+        assert re.match(reason, report.status("weight").missing[0])
+    with pytest.raises(TypeError, match=reason.removeprefix("^TypeError: ")):
+        compare(FakeModel(), FakeModel(), **request, strict=True)
 
 
 def test_a_joint_measurement_lacks_what_the_values_that_it_requests_lack() -> None:
