@@ -11,7 +11,7 @@ from enum import Enum
 from traceback import clear_frames
 from typing import Any
 
-from ..error_text import list_causes, typed_message
+from ..error_text import list_causes, shown, typed_message
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS, Bounds
@@ -145,17 +145,19 @@ class Outcome:
         if isinstance(returned, Outcome):
             return returned
         if isinstance(returned, Partial):
-            missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
-            inner = cls() if returned.value is None else cls.of(returned.value)
-            return inner.add_missing(missing, returned.bounds)
+            missing = _read_reasons(returned.missing)
+            if returned.value is None:  # nothing is known of it
+                return cls.of(None) if not missing else cls(None, Completeness.UNAVAILABLE, missing)
+            return cls.of(returned.value).add_missing(missing, returned.bounds)
         if isinstance(returned, Noted):
             inner = cls.of(returned.value)
-            return replace(inner, note="; ".join(filter(None, (inner.note, returned.note))))
+            return replace(inner, note="; ".join(filter(None, (inner.note, *_read_reasons(returned.note)))))
         if isinstance(returned, Witnessed):
             inner = cls.of(returned.value)
             return replace(inner, runs=(*inner.runs, *returned.runs))
         if isinstance(returned, Unavailable):
-            return cls(None, Completeness.UNAVAILABLE, (returned.reason,), is_applicable=returned.is_applicable)
+            reasons = _read_reasons(returned.reason)
+            return cls(None, Completeness.UNAVAILABLE, reasons, is_applicable=returned.is_applicable)
         if isinstance(returned, Failure):
             if isinstance(returned.error, NotOfferedError):  # nothing has failed
                 return cls.of(Unavailable(str(returned.error)))
@@ -167,12 +169,21 @@ class Outcome:
         return cls(returned)
 
 
+def _read_reasons(given: Any) -> tuple[str, ...]:
+    """Return one or several reasons or notes as they are shown; raises `TypeError` for any that is no text."""
+    reasons = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    for reason in reasons:
+        if not isinstance(reason, str):
+            raise TypeError(f"{shown(reason)} is given as a reason or note; give a text, as str() makes it")
+    return reasons
+
+
 def is_number(value: Any) -> bool:
     """Say whether a value is one number that can be shown and compared: no text, no truth value, no array."""
     if value is None or isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
         return False
     try:
         float(value)
+        return getattr(getattr(value, "dtype", None), "kind", "") != "b"  # that of numpy's truth values
     except (TypeError, ValueError, OverflowError, RuntimeError):  # an array of several, an integer beyond floats
         return False
-    return True

@@ -29,6 +29,8 @@ __all__ = ["apply_gaps", "inherit_gaps", "make_inapplicable", "read_outcomes"]
 #: The types of most values, which are never wrong.
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
+#: The most collections inside each other in a value of a metric: files of reports are read to some depth alone.
+_DEEPEST = 100
 
 
 def read_outcomes(
@@ -141,6 +143,11 @@ def _require_finished(function: ProfilerFunction, value: Any) -> None:
 def _require_text(function: ProfilerFunction, key: Metric, value: Any) -> None:
     """Raise `TypeError` for a value of which a report could only write where it lies in memory."""
     for part in _list_innermost(value):
+        if isinstance(part, _COLLECTIONS):
+            raise TypeError(
+                f"{describe(function)} returned {key.NAME}={shown(value)}, which contains itself, or has more than "
+                f"{_DEEPEST} collections inside each other; return a value that a file can hold"
+            )
         if _has_no_text(part):
             where = "" if part is value else f" with {shown(part)} in it"
             raise TypeError(
@@ -150,15 +157,14 @@ def _require_text(function: ProfilerFunction, key: Metric, value: Any) -> None:
 
 
 def _list_innermost(value: Any) -> Iterator[Any]:
-    """Yield the values in nested collections; a collection may contain itself."""
-    pending, seen = [value], set[int]()
+    """Yield the values in nested collections; what lies too deep is yielded as the collection that it is."""
+    pending = [(value, 0)]
     while pending:
-        part = pending.pop()
-        if not isinstance(part, _COLLECTIONS):
+        part, depth = pending.pop()
+        if isinstance(part, _COLLECTIONS) and depth < _DEEPEST:
+            pending += [(inner, depth + 1) for inner in (part.values() if isinstance(part, Mapping) else part)]
+        else:
             yield part
-        elif id(part) not in seen:
-            seen.add(id(part))
-            pending += part.values() if isinstance(part, Mapping) else part
 
 
 def _has_no_text(value: Any) -> bool:

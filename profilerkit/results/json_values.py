@@ -80,9 +80,9 @@ def _write_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _write_scalar(value: Any) -> Any:
-    if isinstance(value, (int, str)):
+    if isinstance(value, str):
         return value
-    if isinstance(value, Integral):  # numpy's, of any size
+    if isinstance(value, Integral):  # numpy's, of any size, and a class of the user's
         return int(value)
     if isinstance(value, np.bool_):
         return bool(value)

@@ -18,10 +18,12 @@ from profilerkit import (
     Partial,
     Profiler,
     ProfilerFunction,
+    Report,
     StatusKey,
     Unavailable,
     metric,
 )
+from profilerkit.results.saving import parse, to_json
 from profilerkit.testing import FakeModel
 
 MakeProfiler = Callable[..., Profiler]
@@ -122,23 +124,78 @@ def test_a_metric_has_a_value_that_a_report_can_write(
         make_profiler(model, Returns(returned)).compute_status("score")
 
 
+around: list[Any] = [1]
+around.append({"more": around})
+deep: list[Any] = []
+for _ in range(500):
+    deep = [deep]
+
+
+@pytest.mark.parametrize("returned", [around, deep], ids=["around", "deep"])
+def test_a_collection_without_an_end_is_no_value(returned: Any, model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, Returns(returned))
+    with pytest.raises(TypeError, match="^Returns returned score=.*, which contains itself, or has more than 100 "):
+        profiler.compute_status("score")
+    profiler.compute(["score"])
+    assert parse(to_json(profiler.report(["score"])).encode(), "it")["score"] is None
+
+
+class Counted(int):
+    """A number of the user's own type."""
+
+
+@pytest.mark.parametrize("returned", [np.bool_(False), Counted(4), Partial(Counted(4), ("an operator",))])
+def test_numbers_of_any_type_come_back_from_a_file(
+    returned: Any, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, Returns(returned))
+    value = profiler.compute_status("score")
+    back = parse(to_json(profiler.report(["score"])).encode(), "it")
+    assert back["score"] == value
+    assert type(back["score"]) is (bool if isinstance(returned, np.bool_) else int)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [Partial(3, (5,)), Partial(3, 5), Partial(3, None), Noted(3, 5), Unavailable(OSError("no")), Unavailable(None)],  # type: ignore[arg-type]
+    ids=str,
+)
+def test_a_reason_is_a_text(returned: Any, model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, Returns(returned))
+    profiler.compute(["score"])
+    report = profiler.report(["score"])
+    assert report.status("score").missing[0].endswith(" is given as a reason or note; give a text, as str() makes it")
+    assert "as a reason or note" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("returned", "missing"),
+    [(Partial(None, ("an operator",)), "an operator"), (Partial(None, ()), "the function returned nothing")],
+)
+def test_a_part_of_nothing_is_no_value(
+    returned: Any, missing: str, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, Returns(returned))
+    profiler.compute(["score"])
+    back = parse(to_json(profiler.report(["score"])).encode(), "it")
+    assert isinstance(back, Report)
+    record = back.status("score")
+    assert (record.completeness, record.missing) == (Completeness.UNAVAILABLE, (missing,))
+
+
 def test_a_key_that_is_no_metric_may_be_any_object(model: FakeModel, make_profiler: MakeProfiler) -> None:
     value = Bare()
     assert make_profiler(model, Returns(value, Fact)).compute_status("fact") is value
 
 
-around: list[Any] = [1]
-around.append(around)
-
-
 @pytest.mark.parametrize(
     "returned",
-    [5, 2.5, math.inf, "text", True, [1, "two"], {"score": 3}, (), np.float32(3), Measurement((1.0, 2.0)), around],
+    [5, 2.5, math.inf, "text", True, [1, "two"], {"score": 3}, (), np.float32(3), Measurement((1.0, 2.0))],
     ids=lambda value: type(value).__name__,
 )
 def test_all_else_is_complete(returned: Any, model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, Returns(returned))
-    assert profiler.compute_status("score") == (returned if not isinstance(returned, dict) else 3) or returned is around
+    assert profiler.compute_status("score") == (returned if not isinstance(returned, dict) else 3)
     status = profiler.status_get("score", to_value=False)
     assert status.outcome.completeness is Completeness.COMPLETE
 
