@@ -145,10 +145,7 @@ class Outcome:
         if isinstance(returned, Outcome):
             return returned
         if isinstance(returned, Partial):
-            missing = _read_reasons(returned.missing)
-            if returned.value is None:  # nothing is known of it
-                return cls.of(None) if not missing else cls(None, Completeness.UNAVAILABLE, missing)
-            return cls.of(returned.value).add_missing(missing, returned.bounds)
+            return _read_partial(returned)
         if isinstance(returned, Noted):
             inner = cls.of(returned.value)
             return replace(inner, note="; ".join(filter(None, (inner.note, *_read_reasons(returned.note)))))
@@ -169,6 +166,16 @@ class Outcome:
         return cls(returned)
 
 
+def _read_partial(returned: Partial) -> Outcome:
+    missing = _read_reasons(returned.missing)
+    inner = Outcome.of(returned.value)
+    if returned.value is None and missing:
+        return replace(inner, missing=missing)  # which say more than that there is nothing
+    if returned.bounds is not None:
+        _require_between(inner.value, returned.bounds)
+    return inner.add_missing(missing, returned.bounds)
+
+
 def _read_reasons(given: Any) -> tuple[str, ...]:
     """Return one or several reasons or notes as they are shown; raises `TypeError` for any that is no text."""
     reasons = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
@@ -176,6 +183,15 @@ def _read_reasons(given: Any) -> tuple[str, ...]:
         if not isinstance(reason, str):
             raise TypeError(f"{shown(reason)} is given as a reason or note; give a text, as str() makes it")
     return reasons
+
+
+def _require_between(value: Any, bounds: Any) -> None:
+    """Raise an error for bounds of a value that are no `Bounds`, or between which the number does not lie."""
+    low, high = (bounds.low, bounds.high) if isinstance(bounds, Bounds) else ("", "")
+    if not all(end is None or is_number(end) for end in (low, high)):
+        raise TypeError(f"a Partial has bounds={shown(bounds)}; give Bounds(low, high): numbers, or None for no end")
+    if is_number(value) and ((low is not None and value < low) or (high is not None and value > high)):
+        raise ValueError(f"a Partial has the value {shown(value)}, which is not between its bounds, {low} and {high}")
 
 
 def is_number(value: Any) -> bool:

@@ -142,5 +142,5 @@ class Metric(StatusKey):
     def _quantity(self) -> Quantity:
         """Return the value with its unit as they are shown; for no number, the base unit."""
         if not is_number(self.value):
-            return Quantity(0.0, self.UNIT, 1.0)
-        return scale_value(float(self.value), self.UNIT, self.SCALE)
+            return Quantity(0.0, self.UNIT or "", 1.0)
+        return scale_value(float(self.value), self.UNIT or "", self.SCALE)

@@ -28,6 +28,8 @@ from .result import Result, one_line
 
 __all__ = ["Report", "StatusRecord"]
 
+#: The texts of a metric that its own code may write.
+_TEXTS = ("friendly_name", "description", "shown", "unit", "base_unit")
 #: The tables that `Report.to_pandas` makes frames of.
 TableName: TypeAlias = Literal["layers", "operators", "iterations", "layerwise", "metrics"]
 
@@ -108,7 +110,7 @@ class StatusRecord:
             failure = None
             if outcome.completeness is Completeness.FAILED:
                 failure = FailureCode.MODEL if outcome.error is None else classify(outcome.error)
-            return cls(
+            record = cls(
                 key=metric.NAME,
                 friendly_name=metric.friendly_name(),
                 description=metric.description(),
@@ -118,13 +120,17 @@ class StatusRecord:
                 comparative=Comparative.parse(metric.get_comparative()),
                 completeness=outcome.completeness,
                 missing=outcome.missing,
-                base_unit=metric.UNIT,
+                base_unit=metric.UNIT or "",
                 note=outcome.note,
                 scale=metric.SCALE,
                 bounds=outcome.bounds,
                 failure=failure,
                 is_applicable=outcome.is_applicable,
             )
+            for name in _TEXTS:
+                if not isinstance(getattr(record, name), str):
+                    raise TypeError(f"{name}={shown(getattr(record, name))} is no text")
+            return record
         except MemoryError:
             raise
         except Exception as error:

@@ -25,6 +25,7 @@ from profilerkit import (
 )
 from profilerkit.results.saving import parse, to_json
 from profilerkit.testing import FakeModel
+from profilerkit.trace.bounds import Bounds
 
 MakeProfiler = Callable[..., Profiler]
 
@@ -166,6 +167,27 @@ def test_a_reason_is_a_text(returned: Any, model: FakeModel, make_profiler: Make
     report = profiler.report(["score"])
     assert report.status("score").missing[0].endswith(" is given as a reason or note; give a text, as str() makes it")
     assert "as a reason or note" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        (5, r"bounds=5; give Bounds\(low, high\)"),
+        ((1, 9), r"bounds=\(1, 9\); give"),
+        (Bounds("a", "b"), r"bounds=Bounds\(low='a', high='b'\); give"),  # type: ignore[arg-type]
+        (Bounds(True, None), r"bounds=Bounds\(low=True, high=None\); give"),
+        (Bounds(5, 9), "the value 3, which is not between its bounds, 5 and 9"),
+        (Bounds(None, 2), "the value 3, which is not between its bounds, None and 2"),
+    ],
+)
+def test_bounds_are_two_numbers_around_the_value(
+    bounds: Any, message: str, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, Returns(Partial(3, ("an operator",), bounds)))
+    with pytest.raises((TypeError, ValueError), match=f"^a Partial has {message}"):
+        profiler.compute_status("score")
+    profiler.compute(["score"])
+    assert "a Partial has" in str(profiler.report(["score"]))
 
 
 @pytest.mark.parametrize(

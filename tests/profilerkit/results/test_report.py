@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -254,6 +255,40 @@ def test_a_metric_that_cannot_be_shown_fails_alone(make_profiler: MakeProfiler, 
     assert made["macs"] == 300
     assert made.status("shy").missing == ("Shy cannot be shown: ZeroDivisionError: not today",)
     assert "Shy cannot be shown" in str(made)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "problem"),
+    [
+        ("FRIENDLY_NAME", 5, "friendly_name=5"),
+        ("UNIT", ["B"], r"(base_)?unit=\['B'\]"),
+        ("friendly_name", lambda self: None, "friendly_name=None"),
+        ("description", lambda self: None, "description=None"),
+        ("get_units", lambda self: b"B", "unit=b'B'"),
+        ("show", lambda self: 3.5, "shown=3.5"),
+    ],
+)
+def test_the_words_of_a_metric_are_texts(
+    attribute: str, value: Any, problem: str, make_profiler: MakeProfiler, model: FakeModel
+) -> None:
+    odd = type("Odd", (Metric,), {"NAME": "odd", attribute: value})
+    compute = type("ComputeOdd", (ProfilerFunction,), {"KEYS": odd, "__call__": lambda self: 1})
+    profiler = make_profiler(model, compute(), ComputeComplexity())
+    profiler.compute_network_status()
+    made = profiler.report()
+    assert made["macs"] == 300
+    assert re.fullmatch(f"Odd cannot be shown: TypeError: {problem} is no text", made.status("odd").missing[0])
+    for form in ("summary", "table", "markdown"):
+        assert "cannot be shown" in made.to_text(form=form)
+
+
+def test_a_metric_may_have_none_as_its_unit(make_profiler: MakeProfiler, model: FakeModel) -> None:
+    plain = type("PlainCount", (Metric,), {"NAME": "plain", "UNIT": None})
+    compute = type("ComputePlain", (ProfilerFunction,), {"KEYS": plain, "__call__": lambda self: 1})
+    profiler = make_profiler(model, compute())
+    profiler.compute(["plain"])
+    record = profiler.report(["plain"]).status("plain")
+    assert (record.shown, record.unit, record.base_unit) == ("1", "", "")
 
 
 class SilentError(Exception):
