@@ -9,7 +9,7 @@ from typing import Any
 
 from .foreign_text import visible
 
-__all__ = ["error_line", "find_raising_line", "list_causes", "read_message", "shown", "typed_message"]
+__all__ = ["describe_error", "error_line", "find_raising_line", "list_causes", "read_message", "shown"]
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
@@ -48,10 +48,10 @@ def read_message(error: BaseException) -> str:
         return ""
 
 
-def typed_message(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error as its type and message; its type alone if it has no message.
 
-    >>> typed_message(KeyError("x")), typed_message(OSError())
+    >>> describe_error(KeyError("x")), describe_error(OSError())
     ("KeyError: 'x'", 'OSError')
     """
     message = read_message(error)

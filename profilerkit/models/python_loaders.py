@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..error_text import typed_message
+from ..error_text import describe_error
 from ..errors import InputError, ModelFailedError, by_likeness
 from .loaded_files import Namespace, find_namespace, in_plain_names
 
@@ -123,7 +123,7 @@ def _call_user_code(source: str, load: Callable[[], Any]) -> Any:
     except MemoryError:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
-        raise ModelFailedError(f"{source} raised {in_plain_names(typed_message(error))}{_find_line(error)}") from error
+        raise ModelFailedError(f"{source} raised {in_plain_names(describe_error(error))}{_find_line(error)}") from error
 
 
 def _find_line(error: BaseException) -> str:

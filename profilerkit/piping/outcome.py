@@ -11,7 +11,7 @@ from enum import Enum
 from traceback import clear_frames
 from typing import Any
 
-from ..error_text import list_causes, shown, typed_message
+from ..error_text import describe_error, list_causes, shown
 from ..errors import NotOfferedError, ProfilerKitError
 from ..times.measurement import Measurement
 from ..trace.bounds import UNKNOWN_ENDS, Bounds
@@ -159,7 +159,7 @@ class Outcome:
             if isinstance(returned.error, NotOfferedError):  # nothing has failed
                 return cls.of(Unavailable(str(returned.error)))
             says_it_all = isinstance(returned.error, ProfilerKitError)  # a message of ours needs no type in front
-            reason = str(returned.error) if says_it_all else typed_message(returned.error)
+            reason = str(returned.error) if says_it_all else describe_error(returned.error)
             return cls(None, Completeness.FAILED, (reason,), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
@@ -176,9 +176,9 @@ def _read_partial(returned: Partial) -> Outcome:
     return inner.add_missing(missing, returned.bounds)
 
 
-def _read_reasons(given: Any) -> tuple[str, ...]:
+def _read_reasons(words: Any) -> tuple[str, ...]:
     """Return one or several reasons or notes as they are shown; raises `TypeError` for any that is no text."""
-    reasons = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    reasons = tuple(words) if isinstance(words, Iterable) and not isinstance(words, str) else (words,)
     for reason in reasons:
         if not isinstance(reason, str):
             raise TypeError(f"{shown(reason)} is given as a reason or note; give a text, as str() makes it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
-from ..error_text import find_raising_line, list_causes, typed_message
+from ..error_text import describe_error, find_raising_line, list_causes
 from ..errors import PluginFailedError, ProfilerKitError
 
 __all__ = [
@@ -78,7 +78,7 @@ def plugin_error_text(error: BaseException) -> str:
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__
     where = find_raising_line(error, "<module>")
-    return f"{typed_message(error)}{f' ({where})' if where else ''}"
+    return f"{describe_error(error)}{f' ({where})' if where else ''}"
 
 
 def describe_origin(error: BaseException) -> str:

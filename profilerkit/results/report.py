@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from ..error_text import shown, typed_message
+from ..error_text import describe_error, shown
 from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.comparative import Comparative
 from ..piping.outcome import Completeness, Outcome, is_number
@@ -139,7 +139,7 @@ class StatusRecord:
 
 def _make_failed(metric: Metric, error: Exception) -> StatusRecord:
     """Return the record of a metric that cannot be shown."""
-    reason = f"{type(metric).__name__} cannot be shown: {typed_message(error)}"
+    reason = f"{type(metric).__name__} cannot be shown: {describe_error(error)}"
     return StatusRecord(
         key=metric.NAME,
         friendly_name=metric.NAME,

@@ -354,7 +354,7 @@ def test_an_unknown_name_is_said_before_several_sizes_that_nobody_reads() -> Non
 
 
 def test_the_main_path_does_not_know_the_sweep() -> None:
-    """Nor does a job enter `profilerkit.profiler` more often than to make a profiler, and to compute with it."""
+    """Nor does a job enter `profilerkit.profiler` but to make a profiler, to compute with it, and for its report."""
     for name in ("profiler", "api", "job", "isolation.child", "piping.registry", "piping.computation"):
         assert "times.batch_sweep" not in inspect.getsource(import_module(f"profilerkit.{name}")), name
     entered: list[str] = []
@@ -375,7 +375,7 @@ def test_the_main_path_does_not_know_the_sweep() -> None:
         profile_sizes(4)
     finally:
         sys.setprofile(before)
-    assert entered == ["__init__", "register_defaults", "_compute_all"]
+    assert entered == ["__init__", "register_defaults", "_compute_all", "_report"]
 
 
 @pytest.mark.parametrize(
