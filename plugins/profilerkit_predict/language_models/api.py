@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -16,7 +16,7 @@ from profilerkit.devices import device as device_of
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.collector import collector_paused
 
-from ..checkpoints.formats import WeightFormat, find_weight_format
+from ..checkpoints.formats import find_weight_format
 from .engine.adapters import read_adapters
 from .engine.engines import find_engine
 from .engine.fitting import DeviceMemory
@@ -26,9 +26,9 @@ from .engine.serving import predict_serving
 from .engine.speculation import Speculation, add_drafter, find_drafter, read_speculation
 from .engine.step_cost import StepCost
 from .facts.model_cache import CacheBytes
-from .facts.prompts import EncodedInputs, ImageSize, InputKind, Lengths, read_image_size
+from .facts.prompts import EncodedInputs, InputKind, Lengths, read_image_size
 from .facts.records import ModelFacts
-from .facts_source import FactsSource, open_facts_source
+from .facts_source import open_facts_source
 from .report.report import LanguageModelComparison, LanguageModelReport
 
 #: The short names of dtypes.
@@ -130,37 +130,36 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    choose_prompts = partial(
-        _choose_prompts,
-        prompt=_COUNT.or_none()("prompt", prompt),
-        new=_COUNT.or_none()("new", new),
-        counts={InputKind.IMAGES: images, InputKind.AUDIO: audio},
-        image_size=read_image_size(image_size, images),
-    )
+    prompt, new = _COUNT.or_none()("prompt", prompt), _COUNT.or_none()("new", new)
+    requested = {InputKind.IMAGES: images, InputKind.AUDIO: audio}
+    counts = {kind: _COUNT(kind, count) for kind, count in requested.items() if count is not None}
+    size = read_image_size(image_size, images)
     batches = sorted({_COUNT("batch", size) for size in _read_values("batch", batch)})
     on_devices = _read_values("device", device, device_of)
     formats = _read_values("weights", weights, find_weight_format)
     in_engine = {
         "layout": read_layout(_COUNT("devices", devices), parallel),
         "block_size": _COUNT("block_size", rule.block_size if block_size is None else block_size),
-        "cache_format": _read_cache_format(cache_dtype),
+        "cache_format": None if cache_dtype is None else find_weight_format(cache_dtype, "cache_dtype", "the cache"),
         "shared_prefix": _COUNT.or_none()("shared_prefix", shared_prefix) or 0,
         "engine": rule,
     }
     limits = {
         "prefill_tokens": _COUNT("prefill_tokens", prefill_tokens),
-        "reserve": _RESERVE("reserve", rule.reserve if reserve is None else reserve),
+        "reserve": _RESERVE("reserve", rule.usual_reserve if reserve is None else reserve),
     }
     rate = RATE("rate", rate)
     speculation = read_speculation(draft_tokens, acceptance, draft)
     repetitions = _COUNT("repetitions", repetitions) if FLAG("measure", measure) else 0
 
-    def report(model: Any, kind: str | None) -> Iterator[LanguageModelReport]:
+    def make_reports(model: Any, kind: str | None) -> Iterator[LanguageModelReport]:
         """Yield the report of a model with a dtype, for each device and each format of its weights."""
         open_source = partial(open_facts_source, dtype=kind, backend=backend, trust=trust)
         with collector_paused():  # it would go through all objects many times while modules are imported
             source = open_source(model, name=name)
-            lengths, inputs = choose_prompts(source)
+            lengths = source.choose_lengths(prompt, new)
+            inputs = tuple(EncodedInputs(source.find_encoder(kind, size), count) for kind, count in counts.items())
+            lengths = lengths._replace(prompt=lengths.prompt + sum(encoded.tokens for encoded in inputs))
             facts = source.find_facts(lengths)
         adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
         cost = StepCost(facts, adapters=adapters, inputs=inputs, **in_engine)
@@ -193,25 +192,8 @@ def llm(
             )
 
     kinds = _read_values("dtype", dtype, _name_dtype)
-    reports = [one for model, kind in product(models, kinds) for one in report(model, kind)]
+    reports = [one for model, kind in product(models, kinds) for one in make_reports(model, kind)]
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
-
-
-def _choose_prompts(
-    source: FactsSource,
-    prompt: int | None,
-    new: int | None,
-    counts: Mapping[InputKind, int | None],
-    image_size: ImageSize | None,
-) -> tuple[Lengths, tuple[EncodedInputs, ...]]:
-    """Return the requested or usual lengths, and the images and sound of prompts, which lengthen the prompts."""
-    text = source.choose_lengths(prompt, new)
-    inputs = tuple(
-        EncodedInputs(source.find_encoder(kind, image_size), _COUNT(kind, count))
-        for kind, count in counts.items()
-        if count is not None
-    )
-    return Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new), inputs
 
 
 def _require_possible(cost: StepCost, lengths: Lengths, speculation: Speculation) -> None:
@@ -238,10 +220,6 @@ def _read_values(name: str, value: Any, read: Callable[[Any], Any] = lambda item
     if not values:
         raise ArgumentError(f"{name} is empty: give one value or several, or leave it out")
     return [None if item is None else read(item) for item in values]
-
-
-def _read_cache_format(cache_dtype: Any) -> WeightFormat | None:
-    return None if cache_dtype is None else find_weight_format(cache_dtype, "cache_dtype", "the cache")
 
 
 def _name_dtype(dtype: Any) -> str:

@@ -18,21 +18,26 @@ class EngineRule:
     Attributes:
         name: Its name; None for no particular engine.
         block_size: Tokens of a block of the cache.
-        reserve: The share of a device's memory that it leaves free.
+        reserve: The share of a device's memory that it leaves free; None if that depends on the device.
         sources: The addresses from which these values were read.
         window_spare_blocks: How many blocks a window needs beyond its tokens, because it can begin inside a block.
         scaled_latents: How many elements of 8 bits share a scale of 4 bytes in the keys of an indexer, and in the
             latents that it chooses if the cache is in fp8; None if no scales are stored.
-        note: What else it does.
+        window_note: What it keeps of layers with a window.
     """
 
     name: str | None
     block_size: int
-    reserve: float
+    reserve: float | None
     sources: tuple[str, ...] = ()
     window_spare_blocks: int = 0
     scaled_latents: int | None = None
-    note: str = ""
+    window_note: str = ""
+
+    @property
+    def usual_reserve(self) -> float:
+        """The reserve if none is given: a tenth where the engine's own depends on the device."""
+        return 0.1 if self.reserve is None else self.reserve
 
 
 def count_scaled_bytes(elements: int, group: int) -> int:
@@ -64,22 +69,22 @@ ENGINES: Mapping[str, EngineRule] = {
             ),
             window_spare_blocks=1,  # SlidingWindowSpec.max_memory_usage_bytes
             scaled_latents=128,
-            note=_FREED,
+            window_note=_FREED,
         ),
         EngineRule(
             "sglang",
             1,
-            0.1,  # depends on the device: a tenth is taken
+            None,
             (
                 f"{_SGLANG}/docs/advanced_features/server_arguments.md",
                 f"{_SGLANG}/python/sglang/srt/configs/model_config.py",
                 f"{_SGLANG}/python/sglang/srt/mem_cache/kv_cache_configurator.py",
             ),
             scaled_latents=128,  # calculate_mla_kv_cache_dim, except for kernels of TensorRT-LLM and HIP
-            note=(
-                "its reserve depends on the device, and a tenth is taken; layers with a window count with their "
-                "window, but it divides memory beforehand, and gives them 0.8 times the tokens of other layers "
-                "(--swa-full-tokens-ratio) for Gemma 4, gpt-oss, Llama 4, MiMo-V2 and Step-3.5, and else all tokens"
+            window_note=(
+                "a window counts with its own tokens, the least; memory is divided beforehand: layers with a window "
+                "have 0.8 times the tokens of others (--swa-full-tokens-ratio) for Gemma 4, gpt-oss, Llama 4, MiMo-V2 "
+                "and Step-3.5, and else all tokens"
             ),
         ),
         EngineRule(
@@ -91,7 +96,7 @@ ENGINES: Mapping[str, EngineRule] = {
                 "https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/kvcache.md",
             ),
             window_spare_blocks=1,  # blocks that leave the window are freed whole
-            note=_FREED,
+            window_note=_FREED,
         ),
     )
 }

@@ -124,11 +124,7 @@ def _list_option_notes(report: ReportData) -> Iterable[str]:
             "before, may take less"
         )
         yield from (note for inputs in report.cost.inputs for note in inputs.encoder.notes)
-    rule = report.cost.engine
-    if rule.name is not None:
-        note = f": {rule.note}" if rule.note else ""
-        yield f"the block size and the reserve are those of {rule.name} where not given{note}"
-        yield f"the rules of {rule.name} were read from {', '.join(rule.sources)}"
+    yield from _list_engine_notes(report)
     if report.speculation.draft_tokens:
         yield from _list_speculation_notes(report.speculation)
     if report.arrivals is not None:
@@ -141,6 +137,17 @@ def _list_option_notes(report: ReportData) -> Iterable[str]:
             f"nothing follows for {report.rate:g} requests/s: give a device (--device) with the figures that times "
             "follow from"
         )
+
+
+def _list_engine_notes(report: ReportData) -> Iterable[str]:
+    """Yield the rules of the named engine that the numbers follow, and their sources."""
+    rule = report.cost.engine
+    if rule.name is None:
+        return
+    defaults = "the block size is that" if rule.reserve is None else "the block size and the reserve are those"
+    yield f"{defaults} of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
+    if any(part.window is not None and not part.is_chunked for part in report.facts.cache.parts):
+        yield f"{rule.name}: {rule.window_note}"
 
 
 def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
