@@ -158,10 +158,11 @@ class TFBackend(
         return trace
 
     def _find_program(self, model: Any, inputs: ModelInputs) -> Program | None:
-        """Return a program of the model whose trace is in use: one that fits the inputs, if there is one."""
-        programs = [program for made in self._programs if (program := made()) is not None and program.model is model]
+        """Return a program of the model whose trace is in use: the latest that fits the inputs, if there is one."""
+        alive = filter(None, (made() for made in reversed(self._programs)))
+        programs = [program for program in alive if program.model is model]
         fitting = (program for program in programs if program.fits(model, inputs))
-        return next(fitting, programs[-1] if programs else None)
+        return next(fitting, programs[0] if programs else None)
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: forward in training mode, and the gradients of the trainable variables."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import math
 import weakref
 from pathlib import Path
 from typing import Any
@@ -250,3 +251,24 @@ def test_each_trace_of_a_model_keeps_its_program(monkeypatch: pytest.MonkeyPatch
     del traces, run
     gc.collect()
     assert BACKEND._find_program(model, first) is None
+
+
+def test_the_latest_of_two_programs_is_run() -> None:
+    """The list is the same object after it has changed, so that both programs seem to fit."""
+
+    class Scaled(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.factors = [2.0]
+
+        def call(self, x: Any) -> Any:
+            return x * math.prod(self.factors)
+
+    model, inputs = Scaled(), ModelInputs(tf.ones((1, 2)))
+    model.build((1, 2))
+    first = BACKEND.trace(model, inputs)
+    model.factors.append(3.0)
+    second = BACKEND.trace(model, inputs)
+    with BACKEND.run(model, inputs) as run:
+        assert run().numpy().tolist() == [[6.0, 6.0]]
+    assert first.program is not second.program
