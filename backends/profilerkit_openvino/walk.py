@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from profilerkit.backend_kit.graph_branches import count_first
-from profilerkit.backend_kit.graph_work import Executed, SizedValue, Work
+from profilerkit.backend_kit.graph_work import Executed, SizedValue, Work, count_first
 from profilerkit.backend_kit.running_order import Body, Turns, note_apart
 from profilerkit.trace.bounds import Branch, Choice
 

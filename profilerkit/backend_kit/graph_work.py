@@ -1,7 +1,7 @@
 """The operators that a graph of a format executes, in their order.
 
 A backend walks over a graph and adds each operator as `Executed` to a `Work`, with the loops and branches around it.
-`graph_branches` joins the `Work` of several branches to one, and `graph_traces.trace_work` makes the trace of it.
+`count_first` joins the `Work` of two branches to one, and `graph_traces.trace_work` makes the trace of it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..process.cached import cached_property
 from ..trace.bounds import Branch, Choice
 from ..trace.dtypes import element_bytes
 from ..trace.records import TensorInfo
-from .running_order import RunningOrder
+from .running_order import RunningOrder, count_one
 from .scoped_calls import ScopedValue
 
-__all__ = ["UNSIZED", "Executed", "GraphValue", "SizedValue", "Work", "count_bytes"]
+__all__ = ["UNSIZED", "Executed", "GraphValue", "SizedValue", "Work", "count_bytes", "count_first", "make_choices"]
 
 #: Dtypes whose elements have no fixed size; the last is an unknown dtype.
 UNSIZED = ("string", "resource", "variant", "")
@@ -115,3 +115,20 @@ class Work(RunningOrder[Executed, Choice]):
     def as_branch(self, path: str) -> Branch:
         """Return it as one side of a choice, all of it in the layer at this path."""
         return Branch.of(((path, op.macs, op.flops) for op in self.operators), self.choices)
+
+
+def count_first(first: Work, second: Work, path: str, reason: str) -> Work:
+    """Return the work of an operator, in the layer at ``path``, that runs one of two bodies: the work of the first.
+
+    ``reason`` says why it is not known which one runs, and which one is counted.
+    """
+    return count_one(first, [second], make_choices([first.as_branch(path), second.as_branch(path)], reason), reason)
+
+
+def make_choices(branches: Sequence[Branch], reason: str) -> list[Choice]:
+    """Return the choice between branches, the first of which is counted.
+
+    Where all have the same work, and may do the same instead of it, that is all that is to be chosen.
+    """
+    are_alike = all(branch == branches[0] for branch in branches)
+    return list(branches[0].choices) if are_alike else [Choice(tuple(branches), 0, reason)]

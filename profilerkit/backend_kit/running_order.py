@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from ..trace.bounds import PeakSpread
 
-__all__ = ["Body", "Countable", "Numbered", "RunningOrder", "Turns", "note_apart"]
+__all__ = ["Body", "Countable", "Numbered", "RunningOrder", "Turns", "count_one", "note_apart"]
 
 
 class Countable(Protocol):
@@ -159,3 +161,19 @@ def note_apart(walk: NotesWork[W]) -> Iterator[W]:
         yield walk.work
     finally:
         walk.work = work_so_far
+
+
+def count_one(counted: W, others: Sequence[W], choices: Sequence[Any], reason: str) -> W:
+    """Return the work of an operator that runs one of several bodies: the work of one, and how the others differ.
+
+    Uncounted operators of all bodies are named. How much the others change the bytes alive is not known.
+
+    Args:
+        counted: The work of the body that is counted.
+        others: The work of the bodies that may run instead.
+        choices: The choices of the work of all bodies, the counted one first.
+        reason: Why it is not known which one runs, and which one is counted.
+    """
+    of_counted = counted.count_missing()
+    missing = reduce(or_, (work.count_missing() for work in others), of_counted)
+    return replace(counted, choices=list(choices), missed=counted.missed + (missing - of_counted), undecided=[reason])

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit import graph_branches
-from profilerkit.backend_kit.running_order import RunningOrder
+from profilerkit.backend_kit import running_order
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
@@ -118,7 +117,7 @@ def give_to_last(equations: Sequence[Executed], name: str, cost: Cost) -> None:
     last.macs, last.flops = cost.times(times)
 
 
-class Work(RunningOrder[Executed, "PendingChoice"]):
+class Work(running_order.RunningOrder[Executed, "PendingChoice"]):
     """The equations that run, and the loops and branches among them."""
 
 
@@ -153,5 +152,5 @@ class PendingChoice:
 
 
 def count_one(counted: Work, others: Sequence[Work], reason: str) -> Work:
-    """Return the work of one of several bodies, and how the others differ, like `graph_branches.count_one`."""
-    return graph_branches.count_one(counted, others, [PendingChoice([counted, *others], reason)], reason)
+    """Return the work of one of several bodies, and how the others differ, like `running_order.count_one`."""
+    return running_order.count_one(counted, others, [PendingChoice([counted, *others], reason)], reason)

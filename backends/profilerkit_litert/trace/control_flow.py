@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from profilerkit.backend_kit.graph_branches import count_first
-from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.graph_work import Executed, count_first
 from profilerkit.costs import Cost
 
 from .values import Value

@@ -17,8 +17,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto
 
 from profilerkit.backend_kit.failures import UnfitError
-from profilerkit.backend_kit.graph_branches import count_first
-from profilerkit.backend_kit.graph_work import Executed, Work
+from profilerkit.backend_kit.graph_work import Executed, Work, count_first
 from profilerkit.backend_kit.running_order import Body, Turns
 
 from ..model.nodes import name_node, read_attributes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator
-from typing import NamedTuple
 
 from profilerkit.times.layer_times import NOT_CALLED
 from profilerkit.trace.layer_paths import add_outer
@@ -23,33 +22,30 @@ _LEAST_BUSY_SHARE = 0.5
 _SHORTEST_PASS_SECONDS = 0.01
 
 
-class _Remark(NamedTuple):
-    """The work that the times of the layer at a path leave out."""
-
-    path: str
-    text: str
-
-
 def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[str]]:
     """Return the work that times leave out, by the path of the layer; ``called`` are the layers that a pass called."""
-    program, forward, gradients, no_gradients = timed
-    entered = add_outer(called)
-    remarks = [_Remark(path, NOT_CALLED) for path, _ in program.layers if path not in entered]
-    remarks += _remark_on_forward(program, forward, called)
-    remarks += _remark_on_compiled(forward, "forward")
-    if gradients is not None:
-        for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
-            remarks.append(_Remark(path, f"backward, operators of it run in the kernels of {kernels}"))
-        remarks += _remark_on_compiled(gradients, "backward")
-    if no_gradients:
-        remarks.append(_Remark("", no_gradients))
     texts: defaultdict[str, list[str]] = defaultdict(list)
-    for remark in remarks:
-        texts[remark.path].append(remark.text)
+    for path, text in _list_remarks(timed, called):
+        texts[path].append(text)
     return texts
 
 
-def _remark_on_forward(program: Program, forward: TimedPasses, called: Container[str]) -> Iterator[_Remark]:
+def _list_remarks(timed: TimedModel, called: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the path of a layer, and the work that its times leave out."""
+    program, forward, gradients, no_gradients = timed
+    entered = add_outer(called)
+    yield from ((path, NOT_CALLED) for path, _ in program.layers if path not in entered)
+    yield from _remark_on_forward(program, forward, called)
+    yield from _remark_on_unrecorded(forward, "forward")
+    if gradients is not None:
+        for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
+            yield path, f"backward, operators of it run in the kernels of {kernels}"
+        yield from _remark_on_unrecorded(gradients, "backward")
+    if no_gradients:
+        yield "", no_gradients
+
+
+def _remark_on_forward(program: Program, forward: TimedPasses, called: Container[str]) -> Iterator[tuple[str, str]]:
     """Remark on layers that do work in a forward pass and have no time there, or not all of it."""
     places = forward.list_places(backward=False)
     with_time = {node_place.owner.path for node_place in places if node_place.type not in BOOKKEEPING}
@@ -57,20 +53,20 @@ def _remark_on_forward(program: Program, forward: TimedPasses, called: Container
     hosts = _find_hosts(places)
     for path in sorted(find_working_layers(program) - with_time - hosts.keys()):
         if path in called:
-            yield _Remark(path, "none of its operators ran: TensorFlow has merged them or computed them before")
+            yield path, "none of its operators ran: TensorFlow has merged them or computed them before"
     for path, kernels in hosts.items():
         part = "some of its operators run" if path in with_time else "its operators run"
-        yield _Remark(path, f"{part} in the kernels of {kernels}, which have the time")
+        yield path, f"{part} in the kernels of {kernels}, which have the time"
 
 
-def _remark_on_compiled(timed: TimedPasses, phase: str) -> Iterator[_Remark]:
+def _remark_on_unrecorded(timed: TimedPasses, phase: str) -> Iterator[tuple[str, str]]:
     """Remark on layers that call functions of XLA, and on unrecorded work of the model, in one phase."""
     for call in sorted(timed.compiled):
         if call.phase == phase:
-            yield _Remark(call.layer, f"{phase}, it calls a function that XLA compiles, whose time is not recorded")
+            yield call.layer, f"{phase}, it calls a function that XLA compiles, whose time is not recorded"
     unrecorded = describe_unrecorded(timed)
     if unrecorded:
-        yield _Remark("", f"{phase}, {unrecorded}")
+        yield "", f"{phase}, {unrecorded}"
 
 
 def _find_hosts(places: Iterable[NodePlace]) -> dict[str, str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from profilerkit.backend_kit import graph_branches
-from profilerkit.backend_kit.running_order import RunningOrder
+from profilerkit.backend_kit import running_order
+from profilerkit.backend_kit.graph_work import make_choices
 from profilerkit.trace.bounds import Branch, Choice
 
 from .ownership import Owner
@@ -140,7 +140,7 @@ class Executed:
 
 
 @dataclass
-class Work(RunningOrder[Executed, Choice]):
+class Work(running_order.RunningOrder[Executed, Choice]):
     """The operators that run, and the loops and branches among them."""
 
     def as_branch(self) -> Branch:
@@ -149,6 +149,6 @@ class Work(RunningOrder[Executed, Choice]):
 
 
 def count_one(counted: Work, others: Sequence[Work], reason: str) -> Work:
-    """Return the work of one of several bodies, and how the others differ, like `graph_branches.count_one`."""
-    choices = graph_branches.make_choices([work.as_branch() for work in (counted, *others)], reason)
-    return graph_branches.count_one(counted, others, choices, reason)
+    """Return the work of one of several bodies, and how the others differ, like `running_order.count_one`."""
+    choices = make_choices([work.as_branch() for work in (counted, *others)], reason)
+    return running_order.count_one(counted, others, choices, reason)

@@ -20,7 +20,7 @@ from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.process_state import is_recorded, is_recording_stopped, list_module_state
 from .held_state import HeldState
-from .process_state import record_process
+from .process_state import change_seed, note_process
 
 __all__ = ["preserve", "require_plain_context"]
 
@@ -48,11 +48,11 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     with _one_at_a_time.block():
         reached = HeldState().visit(model, *(state.value for state in list_module_state()))
         values = _read_values(reached.variables, all_of_them=variable_values)
-        process = record_process()
+        process = note_process()
         restore_model = partial(call_each, reached.steps)
         # No operator runs in a forked child of TensorFlow's.
-        with restored(*process.steps, restore_model, partial(_write_back, values), in_child=restore_model):
-            process.change()
+        with restored(*process, restore_model, partial(_write_back, values), in_child=restore_model):
+            change_seed()
             yield
 
 

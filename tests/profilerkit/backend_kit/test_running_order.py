@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from profilerkit.backend_kit.graph_branches import count_one
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit.backend_kit.running_order import RunningOrder
+from profilerkit.backend_kit.running_order import RunningOrder, count_one
 from profilerkit.trace.bounds import Bounds, PeakSpread
 
 
