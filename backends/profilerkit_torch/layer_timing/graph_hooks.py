@@ -23,9 +23,8 @@ from ..compat.modules import read_parameters
 from ..model.attributes import list_tensors
 from ..model.keras_layers import list_reported_weights
 from ..model.tensors import has_graph
-from .calls_under_way import Accumulation, Node, Span
 from .timed_calls import Call
-from .timeline import Event, Kind
+from .timeline import Accumulation, Event, Kind, Node, Span
 
 __all__ = ["GraphHooks", "list_graph_outputs"]
 

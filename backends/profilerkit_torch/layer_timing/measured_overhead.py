@@ -12,12 +12,11 @@ from torch import nn
 
 from ..compat.autograd import read_next_node_number
 from ..compat.modules import name_of_call
-from .calls_under_way import Change, Span
 from .clocks import EventClock, HostClock
 from .graph_hooks import GraphHooks
 from .time_recorder import CallRecorder
 from .timed_calls import Overhead, TimedRun
-from .timeline import Event
+from .timeline import Event, Span
 
 __all__ = ["measure_overhead"]
 
@@ -98,7 +97,7 @@ def _measure_hooks(clock: HostClock) -> float:
     plain, hooked = [], []
     for _ in range(_ROUNDS):
         plain.append(_time(clock, go_back, 1))
-        hooks.register([output], Span(first, call, [Change(first, call)]))
+        hooks.register([output], Span(first, call))
         hooked.append(_time(clock, go_back, 1))
         hooks.remove()
         events.clear()

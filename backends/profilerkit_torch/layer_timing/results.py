@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import NamedTuple
 
 from torch import nn
 
@@ -36,44 +35,38 @@ def sum_layer_times(
         overhead_is_known: Whether the time that measuring adds was measured and taken out.
     """
     timed_backward = [run for run in backward if run is not None]
-    ahead, back = _Direction(forward, is_backward=False), _Direction(timed_backward, is_backward=True)
     single_calls = _list_calls(forward, backward)
     gaps: defaultdict[str, list[str]] = defaultdict(list)
     for path, text in remarks:
         gaps[path].append(text)
     called = {path for run in (*forward, *timed_backward) for path in run.calls_by_path}
-    return [
-        LayerTime(
-            path=path,
-            type=type(module).__name__,
-            calls=len(forward[-1].calls_by_path.get(path, ())),
-            own_forward=ahead.sum_own_seconds(path),
-            own_backward=back.sum_own_seconds(path) or None,
-            missing="; ".join(gaps[path]),
-            overhead=ahead.find_overhead(path) + back.find_overhead(path) if overhead_is_known else None,
-            each_call=tuple(single_calls.get(path, ())),
+    times = []
+    for path, module in list_shown_layers(layers, called):
+        ahead = [[call.forward for call in run.calls_by_path.get(path, ())] for run in forward]
+        back = [[call.backward for call in run.calls_by_path.get(path, ())] for run in timed_backward]
+        times.append(
+            LayerTime(
+                path=path,
+                type=type(module).__name__,
+                calls=len(ahead[-1]),
+                own_forward=_sum_own_seconds(ahead),
+                own_backward=_sum_own_seconds(back) or None,
+                missing="; ".join(gaps[path]),
+                overhead=_find_overhead(ahead) + _find_overhead(back) if overhead_is_known else None,
+                each_call=tuple(single_calls.get(path, ())),
+            )
         )
-        for path, module in list_shown_layers(layers, called)
-    ]
+    return times
 
 
-class _Direction(NamedTuple):
-    """The forward or the backward direction of passes."""
+def _sum_own_seconds(passes: Sequence[Sequence[Elapsed]]) -> tuple[float, ...]:
+    """Return the seconds of a layer's calls in each pass."""
+    return tuple(sum(elapsed.own_seconds for elapsed in calls) for calls in passes)
 
-    runs: Sequence[TimedRun]
-    is_backward: bool
 
-    def sum_own_seconds(self, path: str) -> tuple[float, ...]:
-        """Return the seconds of a layer's calls in each pass."""
-        return tuple(sum(elapsed.own_seconds for elapsed in self._list_elapsed(path, run)) for run in self.runs)
-
-    def find_overhead(self, path: str) -> float:
-        """Return the seconds taken out of a layer's calls in a pass, the median of all passes; 0 for no pass."""
-        taken_out = [sum(elapsed.taken_out for elapsed in self._list_elapsed(path, run)) for run in self.runs]
-        return median(taken_out) if taken_out else 0.0
-
-    def _list_elapsed(self, path: str, run: TimedRun) -> list[Elapsed]:
-        return [call.get_elapsed(self.is_backward) for call in run.calls_by_path.get(path, ())]
+def _find_overhead(passes: Sequence[Sequence[Elapsed]]) -> float:
+    """Return the seconds taken out of a layer's calls in a pass, the median of all passes; 0 for no pass."""
+    return median(sum(elapsed.taken_out for elapsed in calls) for calls in passes) if passes else 0.0
 
 
 def _list_calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:

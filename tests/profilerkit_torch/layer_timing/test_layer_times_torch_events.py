@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from profilerkit_torch.layer_timing import clocks
-from profilerkit_torch.layer_timing.calls_under_way import Accumulation, Node
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.measured_overhead import measure_overhead
 from profilerkit_torch.layer_timing.timed_calls import Overhead, TimedRun
-from profilerkit_torch.layer_timing.timeline import Kind, Timeline
+from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, Timeline
 
 
 class Layer:
