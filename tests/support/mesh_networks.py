@@ -228,7 +228,7 @@ def tiny_mixtral() -> nn.Module:
     return model
 
 
-def follow_plan(**sizes: int) -> Callable[[Any, Any], nn.Module]:
+def follow_plan(**sizes: Any) -> Callable[[Any, Any], nn.Module]:
     """Return a function that spreads a model of transformers by its own plan."""
 
     def spread(model: Any, mesh: Any) -> nn.Module:

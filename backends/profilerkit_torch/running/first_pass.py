@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from typing import Any, TypeAlias
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.arguments.structures import tensors_in
 from profilerkit.backend_kit.failures import explain_failure, note_raising_layer
 from profilerkit.errors import ModelFailedError
+from profilerkit.process.containers import CONTAINERS, refill
+from profilerkit.process.object_facts import copy_content
+from profilerkit.process.restoring import for_each
 from profilerkit.unfinished import require_all_finished
 
 from ..model.inventory import Inventory
@@ -34,6 +39,9 @@ class FirstPass:
         self._inventory, self._inputs, self._autocast = inventory, inputs, autocast
         #: The objects in the inputs beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
+        self._containers = [
+            (container, copy_content(container)) for container in _list_containers((inputs.args, inputs.kwargs))
+        ]
         gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
         of_classes = list_class_tensors(inventory)
         #: Notices the operators that write to a tensor of the model or its inputs.
@@ -50,6 +58,11 @@ class FirstPass:
         with self.guard.restore_at_end(), self.objects.restore_at_end():
             yield
 
+    def restore_inputs(self) -> None:
+        """Give the objects, lists and the like among the inputs their contents from before the first pass."""
+        self.objects.restore()
+        for_each(refill, self._containers)
+
     def run(self, usual: Step, with_gradients: Step | None) -> Step:
         """Run once, and return the step that ran: the other one for a model that needs gradients while it runs.
 
@@ -61,6 +74,7 @@ class FirstPass:
         except ModelFailedError as error:
             if with_gradients is None or not needs_autograd(error.__cause__):
                 raise
+            self.restore_inputs()
             try:
                 self._run_by(with_gradients)
             except ModelFailedError:
@@ -84,3 +98,19 @@ class FirstPass:
             note_raising_layer(error, paths)
             raise explain_failure(error, self._inputs, "torch", __package__) from error
         require_all_finished(outputs)
+
+
+def _list_containers(structure: Any) -> Iterator[Any]:
+    """Yield the lists and dictionaries in a structure of inputs, and the attributes of its dataclasses.
+
+    A model may change them, like a cache that grows.
+    """
+    for changeable in tensors_in(structure, _is_changeable):
+        container = changeable if isinstance(changeable, CONTAINERS) else vars(changeable)
+        yield container
+        yield from _list_containers(tuple(container.values() if isinstance(container, Mapping) else container))
+
+
+def _is_changeable(value: Any) -> bool:
+    is_record = is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__")
+    return isinstance(value, CONTAINERS) or is_record

@@ -87,7 +87,7 @@ def _run_and_prepare_passes(
         with watch_parameters(inventory, first.guard.guards), use_compiled(inventory.model, options.compile) as called:
             devices = {device, *(tensor.device for tensor in inventory.tensors)}
             run_step = partial(step, called, fed, autocast)
-            run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
+            run = _make_pass(run_step, first.restore_inputs, devices, in_parts=options.training)
             if not options.training:
                 run.runs.append(first.guard.observation.run("its first run"))
                 run.observation = None if options.compile else first.guard.observation
@@ -144,14 +144,13 @@ def _make_pass(
     """Return a `Pass` that repeats a step, a training step in parts too, with the clock that suits the devices."""
 
     def run_once(*between: Callable[[], object]) -> Any:
-        restore_inputs()  # with a cache that grows, every call would take longer
         if not has_function_modes():  # nearly always; a search for changes by such modes would take time
             return run_step(*between)
         with as_caller():
             return run_step(*between)
 
     kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
-    return kind(run_once, tuple(devices), run_once if in_parts else None)
+    return kind(run_once, tuple(devices), restore_inputs, run_once if in_parts else None)
 
 
 def _compile(run: Pass, options: RunOptions) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
@@ -36,18 +36,41 @@ def synchronize(*devices: torch.device) -> None:
 
 
 class Pass(DevicePass):
-    """A run whose call returns when every device that it uses is done."""
+    """A run whose call returns when every device that it uses is done.
+
+    Before each pass its inputs are restored: with a cache that grows, every call would take longer. That is no part of
+    the pass, whose time begins afterwards.
+    """
 
     def __init__(
         self,
         call: Callable[[], Any],
         devices: Sequence[torch.device],
+        restore: Callable[[], object] = lambda: None,
         in_parts: Callable[[Callable[[], None]], Any] | None = None,
     ) -> None:
         super().__init__(call, partial(synchronize, *devices), in_parts)
         self.devices = devices
+        self._restore = restore
         #: The mode that counts the work of the operators of a pass; None if nothing counts it.
         self.observation: Observation | None = None
+
+    def __call__(self) -> Any:
+        """Run one pass."""
+        self._restore()
+        return super().__call__()
+
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Run one pass and return its seconds."""
+        self._restore()
+        start = clock()
+        super().__call__()
+        return clock() - start
+
+    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
+        """Run one training step and return the seconds of its "forward" and "backward" part; empty without parts."""
+        self._restore()
+        return super().parts(clock)
 
     def observe(self) -> None:
         """Run one more pass, as the model is written, and count the work of its operators."""
@@ -64,6 +87,7 @@ class EventTimedPass(Pass):
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds, from its first work on the device to its last."""
+        self._restore()
         device = next(used for used in self.devices if used.type == "cuda")
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.device(device):

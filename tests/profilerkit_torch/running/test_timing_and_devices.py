@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
 from profilerkit_torch.running.devices import memory_reader
+from profilerkit_torch.untouched.mutable_inputs import InputObjects
 
 NO_GPU = not torch.cuda.is_available()
 
@@ -270,3 +272,72 @@ def test_a_future_is_no_result(wrap: Any, metric: str) -> None:
     """Its work may still be under way when the call returns."""
     with pytest.raises(InputError, match="^the model returned a Future, and its work is done only when that is read"):
         profile(Promising(wrap).eval(), torch.ones(1, 3), metrics=[metric], strict=True)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_restores_the_inputs_is_not_timed(training: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass takes a second forward; to give a cache its contents back takes a hundred."""
+    now = [0.0]
+
+    def tick(seconds: float) -> None:
+        now[0] += seconds
+
+    class Ticking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor, cache: list[int]) -> torch.Tensor:
+            tick(1)
+            assert cache == [1], "it was restored"
+            cache.append(2)
+            output: torch.Tensor = self.linear(x)
+            return output
+
+    restore = InputObjects.restore
+    monkeypatch.setattr(InputObjects, "restore", lambda self: (tick(100), restore(self)))
+    with BACKEND.run(Ticking(), ModelInputs(ones(1, 3), [1]), RunOptions(training=training)) as run:
+        assert run.seconds(lambda: now[0]) == 1
+        assert run.parts(lambda: now[0]) == ({"forward": 1, "backward": 0} if training else {})
+        run()
+
+
+@dataclass
+class Keys:
+    keys: torch.Tensor
+
+
+def grow(cache: Any, keys: torch.Tensor) -> int:
+    """Add keys to a cache; return how many it has then."""
+    if isinstance(cache, list):
+        cache[0] = torch.cat((cache[0], keys))
+        return len(cache[0])
+    if isinstance(cache, dict):
+        return grow(cache["layers"], keys)
+    cache.keys = torch.cat((cache.keys, keys))
+    return len(cache.keys)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("make", [lambda x: [x], lambda x: {"layers": [x]}, Keys, lambda x: {"layers": Keys(x)}])
+def test_a_cache_among_the_inputs_grows_in_no_later_pass(make: Any, training: bool) -> None:
+    """Each pass has the same work: one more key than the three that were given."""
+    lengths: list[int] = []
+
+    class Caching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor, cache: Any) -> torch.Tensor:
+            output: torch.Tensor = self.linear(x)
+            lengths.append(grow(cache, output.detach()))
+            return output
+
+    cache = make(ones(3, 3))
+    with BACKEND.run(Caching(), ModelInputs(ones(1, 3), cache), RunOptions(training=training)) as run:
+        for _ in range(3):
+            run()
+        run.seconds()
+    assert lengths == [4] * 5
+    assert grow(cache, ones(1, 3)) == 4, "the user's own has not grown"
