@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UnknownStatusError
 from .completions import complete_models
 from .loading import is_saved, name_spec
-from .measuring import Request, end_with_failures, measure_jobs
+from .measuring import Measured, Request, end_with_failures, measure_jobs
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
 
 if TYPE_CHECKING:
     from ..job import Job
-    from ..profiler import Profiler
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["command", "compare_specs"]
+__all__ = ["command", "show_comparison"]
 
 
 @click.command("compare")
@@ -43,21 +42,11 @@ def command(reference: str, others: tuple[str, ...], check_outputs: bool, **opti
         if request.is_isolated:
             raise click.UsageError("--check-outputs runs the models in one process; leave out the options of isolation")
         request = replace(request, further={"check_outputs": True})
-    comparison, profilers = compare_specs((reference, *others), request)
-    display.emit(comparison)
-    for report, profiler in zip(comparison.reports, profilers, strict=True):
-        end_with_failures(report, profiler)
+    show_comparison((reference, *others), request, display)
 
 
-class Compared(NamedTuple):
-    """Models side by side, and the profiler of each, as in `Measured`."""
-
-    comparison: Comparison
-    profilers: list[Profiler | None]
-
-
-def compare_specs(specs: Sequence[str], request: Request) -> Compared:
-    """Return models and saved reports side by side.
+def show_comparison(specs: Sequence[str], request: Request, display: Display, **further: Any) -> None:
+    """Show models and saved reports side by side; ``further`` options go to the renderer.
 
     If names are equal, a saved report gets the name of its file, and the other models get numbers. With --metric, saved
     reports are shown without their other metrics.
@@ -70,7 +59,9 @@ def compare_specs(specs: Sequence[str], request: Request) -> Compared:
     comparison = side_by_side(reports, _choose_names(jobs, reports))
     if request.metric:
         comparison = _limit_metrics(comparison, request.metric, specs)
-    return Compared(comparison, [profiler for _, profiler in measured])
+    display.emit(comparison, **further)
+    pairs = zip(comparison.reports, measured, strict=True)
+    end_with_failures([Measured(report, profiler) for report, (_, profiler) in pairs])
 
 
 def _choose_names(jobs: Sequence[Job], reports: Sequence[Report]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .compare_command import compare_specs
+from .compare_command import show_comparison
 from .completions import complete_models
 from .measuring import Request
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
@@ -29,4 +29,4 @@ def command(old: str, new: str, **options: Any) -> None:
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
     request, display = pick(Request, options), pick(Display, options)
-    display.emit(compare_specs((old, new), request).comparison, changes=not display.layers)
+    show_comparison((old, new), request, display, changes=not display.layers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -197,13 +197,18 @@ def _end_in_a_line() -> Iterator[None]:
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
 
 
-def end_with_failures(report: Report, profiler: Profiler | None) -> None:
-    """Leave with an exit code if a metric of a report failed; the profiler has the traceback of the first."""
+def end_with_failures(measured: Iterable[Measured]) -> None:
+    """Leave with an exit code if metrics of reports failed; their profilers have the traceback of the first."""
     from ..piping.outcome import Completeness
 
-    failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
-    if failed:
-        error = None
-        if profiler is not None and failed[0] in profiler.status_keys():
-            error = profiler.status_get(failed[0], to_value=False).outcome.error
-        fail(f"{', '.join(failed)} of {report.name} failed", MODEL_FAILED, error)
+    failures: list[str] = []
+    errors: list[BaseException | None] = []
+    for report, profiler in measured:
+        failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
+        if failed:
+            failures.append(f"{', '.join(failed)} of {report.name}")
+        if profiler is not None:
+            keys = set(failed) & set(profiler.status_keys())
+            errors += [profiler.status_get(key, to_value=False).outcome.error for key in failed if key in keys]
+    if failures:
+        fail(f"{'; '.join(failures)} failed", MODEL_FAILED, next(filter(None, errors), None))

@@ -54,10 +54,10 @@ def command(model: str, **options: Any) -> None:
     display = pick(Display, options)
     if request.on is not None:
         _require_device(request.on)
-    report, profiler = profile_spec(model, request)
-    display.emit(report)
-    use_options(options, report, model)
-    end_with_failures(report, profiler)
+    measured = profile_spec(model, request)
+    display.emit(measured.report)
+    use_options(options, measured.report, model)
+    end_with_failures([measured])
 
 
 def _require_device(name: str) -> None:

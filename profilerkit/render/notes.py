@@ -45,7 +45,7 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
     """Return the notes of several reports, and notes about comparing them."""
     reports = comparison.reports
     notes = _merge_notes(reports, silent)
-    batch_differs = len({report.batch_size for report in reports}) > 1
+    batch_differs = len({report.batch_size for report in reports if _has_a_batch(report)}) > 1
     notes += dict.fromkeys(note for report in reports for note in describe_batch(report, named=batch_differs))
     if batch_differs:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
@@ -110,6 +110,11 @@ def explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
     for (defect, reason), names in names_by_lack.items():
         of_one, of_several = _SENTENCES.get(defect, (defect, defect))
         yield f"{', '.join(names)} {of_one if len(names) == 1 else of_several}: {reason}"
+
+
+def _has_a_batch(report: Report) -> bool:
+    """Return whether values of a report are for a batch: a model that failed may have none, or no inputs yet."""
+    return bool(report.inputs) and any(record.value is not None for record in report.statuses.values())
 
 
 def describe_batch(report: Report, named: bool = False) -> Iterable[str]:

@@ -476,6 +476,16 @@ def test_the_error_of_the_model_that_failed_is_shown(models: str, capsys: pytest
     with pytest.raises(SystemExit) as caught:
         main(["--traceback", "compare", f"{models}:teacher", f"{models}:Fails", *STATIC])
     assert caught.value.code == 3
-    said = capsys.readouterr().err
-    assert "KeyError: 'half-way'" in said
-    assert "Traceback" in said
+    said = capsys.readouterr()
+    assert "KeyError: 'half-way'" in said.err
+    assert "Traceback" in said.err
+    assert "not for the same batch size" not in said.out, "the one that failed has no value for any batch"
+
+
+@pytest.mark.parametrize("command", ["compare", "diff"])
+def test_each_model_that_failed_is_named_and_the_command_fails(models: str, command: str) -> None:
+    result = run(
+        command, f"{models}:Fails", f"{models}:Fails", *STATIC, "--metric", "macs", "--name", "a", "--name", "b"
+    )
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[-1] == "Error: macs of a; macs of b failed"
