@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from profilerkit.costs import Cost, Shape
 from profilerkit_litert import LiteRTBackend, LiteRTCall, register_op_cost
 from profilerkit_litert.costs import OPERATORS, price, scoped_costs
 from profilerkit_litert.model.graphs import Operator
+from profilerkit_litert.trace.shapes import infer
 
 OPERATOR_NAMES = [name for name in vars(schema.BuiltinOperator) if not name.startswith("_")]
 #: Operators that hold graphs: the walk goes into these.
@@ -276,3 +278,20 @@ def test_a_formula_of_a_user_prices_a_custom_operator() -> None:
         LiteRTBackend().add_costs({"Attend2": lambda call: Cost(0, 1)})
         assert call("Attend2", [(2, 5)], (2, 5)) == flops(1)
     assert call("Attend", [(2, 5)], (2, 5)) == (Cost(0, 0), "Attend")
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes", "settings", "values"),
+    [
+        ("UNPACK", [(10**11, 2)], {"axis": 0}, {}),
+        ("SPLIT", [(), (10**11, 2)], {"numSplits": 10**11}, {0: np.array(0)}),
+    ],
+)
+def test_a_damaged_file_may_not_ask_for_any_number_of_parts(
+    operator: str, shapes: list[tuple[int, ...]], settings: dict[str, int], values: dict[int, Any]
+) -> None:
+    """A list of so many shapes takes more than any memory; the shapes are not known then."""
+    chosen = Operator(operator, (), (), SimpleNamespace(**settings))
+    dtypes = ("int32",) * len(shapes)
+    call = LiteRTCall(operator, Shapes(map(Shape, shapes)), Shapes([]), dtypes, option=chosen.option, value=values.get)
+    assert infer(call) is None
