@@ -14,7 +14,7 @@ from profilerkit_metrics.scoring_arrays import ReadyModel, score_with
 
 from .loaders import open_model
 from .nodes import is_made_of_constants
-from .runs import MODES, compile_model, make_call, resolve_device
+from .runs import MODES, compile_model, make_call, read_outputs, resolve_device
 from .runtime import openvino
 from .weights import find_readers, find_weights
 
@@ -37,7 +37,7 @@ def _make_ready(source: Any, device: DeviceLike) -> ReadyModel:
     request = compile_model(model, None, resolve_device(device), next(iter(MODES))).create_infer_request()
     scores = model.get_results()[0].input_value(0).get_node().get_name()
     return ReadyModel(
-        lambda inputs: make_call(model, request, inputs)(),
+        lambda inputs: read_outputs(model, make_call(model, request, inputs)()),
         gives_probabilities(_list_steps(model.get_ordered_ops()), scores),
     )
 

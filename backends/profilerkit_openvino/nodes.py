@@ -12,8 +12,10 @@ __all__ = [
     "dtype_name",
     "is_made_of_constants",
     "list_inner",
+    "read_bits",
     "read_constant",
     "read_consumers",
+    "read_numbers",
 ]
 
 #: Our names of element types, by OpenVINO's names, for the types that `dtype_name` has no rule for.
@@ -58,20 +60,49 @@ def is_made_of_constants(node: Any, inputs_are_constant: Sequence[bool]) -> bool
     return bool(inputs_are_constant) and all(inputs_are_constant) and kind not in _CHANGING and not list_inner(node)
 
 
-def read_constant(node: Any) -> Any:
-    """Return the values of a constant, also of a converted or repeated constant; None for any other node.
+def read_bits(constant: Any) -> Any:
+    """Return the elements of a constant as OpenVINO holds them, for a comparison with others; None for texts.
 
-    Numbers of which several share a byte, and numbers of bfloat16 and float8, are returned as the bits that hold them;
-    texts are not returned.
+    Those of dtypes that numpy lacks stand in an array of another dtype: bfloat16 in one of float16.
+    """
+    if dtype_name(constant.get_output_element_type(0)) == "string":
+        return None
+    try:
+        return np.asarray(constant.data)
+    except (RuntimeError, TypeError):
+        return None
+
+
+def read_constant(node: Any) -> Any:
+    """Return the numbers of a constant, also of a converted or repeated constant.
+
+    None for any other node, and for numbers that no array can hold.
     """
     while node.get_type_name() in ("Convert", "Broadcast"):
         node = node.input_value(0).get_node()
-    if node.get_type_name() != "Constant" or dtype_name(node.get_output_element_type(0)) == "string":
+    if node.get_type_name() != "Constant":
         return None
+    bits = read_bits(node)
+    return None if bits is None else read_numbers(bits, node.get_output_element_type(0))
+
+
+def read_numbers(bits: Any, element: Any) -> Any:
+    """Return the numbers of an element type in an array as OpenVINO returns it; None if no array can hold them.
+
+    Those of bfloat16 and float8 are returned in float32; float8 needs ml_dtypes. Of less than a byte, several share it.
+    """
+    name = dtype_name(element)
+    if name == "bfloat16":
+        return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)  # the upper half of a float32
+    if 0 < element.bitwidth < 8:
+        return None
+    if not name.startswith("float8"):
+        return bits
     try:
-        return np.asarray(node.data)
-    except (RuntimeError, TypeError):  # of a dtype that numpy lacks
+        import ml_dtypes
+    except ImportError:
         return None
+    return bits.view(getattr(ml_dtypes, name)).astype(np.float32)
 
 
 def read_consumers(node: Any, graph: Container[str]) -> list[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from profilerkit.costs.numbers import is_float
 
-from .nodes import RECURRENT, dtype_name, read_constant
+from .nodes import RECURRENT, dtype_name, read_bits
 
 __all__ = ["Role", "Use", "find_role"]
 
@@ -84,7 +84,7 @@ def _is_parameter(node: Any, uses: Sequence[Use], reads: Sequence[Use]) -> bool:
         return True  # maybe converted in another order, or a table whose rows are looked up
     if not is_float(dtype_name(element)):
         return has_many and is_factor
-    if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
+    if any(map(_is_recurrent_bias, uses)) and not np.any(read_bits(node)):
         return False  # zeros, which stand for no biases
     if has_many:
         return not any(map(_is_kept, uses)) or not all(map(_is_kept, reads))  # a variance may be a weight elsewhere

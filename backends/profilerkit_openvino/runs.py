@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from profilerkit import Device, DeviceNotAvailableError, ModelInputs, Run
+from profilerkit import Device, DeviceNotAvailableError, ModelInputs, NotOfferedError, Run
 from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import bind_inputs
 
+from .nodes import dtype_name, read_numbers
 from .runtime import openvino
 from .tracing import declare
 
-__all__ = ["MODES", "compile_model", "make_call", "open_runtime", "prepare_run", "resolve_device"]
+__all__ = ["MODES", "compile_model", "make_call", "open_runtime", "prepare_run", "read_outputs", "resolve_device"]
 
 #: The execution modes: the precision in which OpenVINO may compute, as its hint. By default it is the precision of the
 #: model, so that the counted numbers are timed; otherwise a CPU may run float32 as bfloat16.
@@ -73,11 +74,14 @@ def prepare_run(
     compiled = compile_model(model, inputs, device, mode, num_threads)
     call = make_call(model, compiled.create_infer_request(), inputs)
     call()
-    yield Run(call, time.perf_counter() - start)
+    yield Run(call, time.perf_counter() - start, partial(read_outputs, model))
 
 
 def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    """Return a function that runs one pass, and returns an array, or several by their names."""
+    """Return a function that runs one pass, and returns an array, or several by their names.
+
+    Of dtypes that numpy lacks they are the arrays of another dtype that OpenVINO returns: `read_outputs` reads them.
+    """
     bound = bind_inputs(declare(model), inputs)
     feeds = {
         index: _make_feed(array, declared.get_element_type())
@@ -94,6 +98,25 @@ def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any
         return arrays[0] if len(arrays) == 1 else dict(zip(names, arrays, strict=True))
 
     return call
+
+
+def read_outputs(model: Any, outputs: Any) -> Any:
+    """Return the outputs of a call as numbers; raise `NotOfferedError` for numbers that no array can hold."""
+    if isinstance(outputs, dict):
+        results = zip(outputs.items(), model.outputs, strict=True)
+        return {name: _read_output(array, output) for (name, array), output in results}
+    return _read_output(outputs, model.output(0))
+
+
+def _read_output(array: Any, output: Any) -> Any:
+    element = output.get_element_type()
+    numbers = read_numbers(array, element)
+    if numbers is None:
+        raise NotOfferedError(
+            f"the output {_name_output(output)!r} is of {dtype_name(element)}, of which no array is made here; let the "
+            "model convert it to float32, or, for float8, pip install ml_dtypes"
+        )
+    return numbers
 
 
 def _name_output(output: Any) -> str:

@@ -13,7 +13,7 @@ from profilerkit.backend_kit.graph_work import count_bytes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.records import WeightRecord
 
-from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant
+from .nodes import dtype_name, is_made_of_constants, list_inner, read_bits
 from .roles import Role, Use, find_role
 
 __all__ = ["Weight", "find_readers", "find_weights", "identify_weights", "place_weights"]
@@ -96,7 +96,7 @@ def _identify(constant: Any, number: int, alike: _Alike) -> int:
     Only constants that begin with the same elements are compared. Equal single values, such as the zeros of biases that
     were not trained, do not show that two weights are one.
     """
-    array = read_constant(constant)
+    array = read_bits(constant)
     if array is None or not array.size:
         return number
     beginning = str(constant.get_output_element_type(0)), tuple(constant.get_output_shape(0)), bytes(array.flat[:_HEAD])

@@ -374,3 +374,35 @@ def test_dtypes_have_the_names_that_arrays_have() -> None:
     names = {dtype_name(element) for element in vars(openvino.Type).values() if isinstance(element, openvino.Type)}
     lacking = {name for name in names if name and not hasattr(np, name) and not hasattr(ml_dtypes, name)}
     assert lacking <= {"float4_nf4", "string", "uint1", "uint3", "uint6"}
+
+
+# Numbers that numpy lacks ---------------------------------------------------------------------------------------------
+
+
+def make_converting(dtype: str) -> Any:
+    x = ops.parameter([-1, 2], np.float32, name="x")
+    return openvino.Model([ops.convert(x, dtype)], [x], "net")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e4m3", "f8e5m2"])
+def test_outputs_of_narrow_floats_are_read_as_numbers(dtype: str) -> None:
+    """OpenVINO returns the bits of bfloat16 in an array of float16, where 1.5 reads 1.9375, and float8 in bytes."""
+    x = np.array([[1.5, -2.0], [0.0, 3.0]], np.float32)
+    with BACKEND.run(make_converting(dtype), ModelInputs(x)) as run:
+        assert run.read_outputs(run()).tolist() == x.tolist()
+    # The first of two samples is of the class 0, the second of 1: both are found.
+    assert get_accuracy(make_converting(dtype), [(x, np.array([0, 1]))]) == 100
+
+
+def test_outputs_of_less_than_a_byte_are_no_scores() -> None:
+    with pytest.raises(NotOfferedError, match="is of int4, of which no array is made here; let the model convert it"):
+        get_accuracy(make_converting("i4"), [(np.ones((2, 2), np.float32), np.array([0, 1]))])
+
+
+@pytest.mark.parametrize(("factor", "flops"), [(1.0, 0), (3.0, 8), (2.0**-7, 8)])
+@pytest.mark.parametrize("dtype", [openvino.Type.bf16, openvino.Type.f8e4m3, openvino.Type.f32])
+def test_a_factor_of_one_is_known_in_every_dtype(dtype: Any, factor: float, flops: int) -> None:
+    """2 x 4 products; a product with 1 is none. The bits of 2 ** -7 in bfloat16 are those of 1 in float16."""
+    x = ops.parameter([2, 4], dtype, name="x")
+    constant = openvino.op.Constant(dtype, openvino.Shape([1]), [factor])
+    assert profile(openvino.Model([ops.multiply(x, constant)], [x], "net"), metrics=["flops"])["flops"] == flops
