@@ -128,7 +128,8 @@ def _list_passes(ran: Sequence[RanInstruction], compiled: _CompiledModel) -> lis
     entry = [one.computation for one in compiled.instructions.values()][-1]
     starts: defaultdict[str, list[float]] = defaultdict(list)
     for instruction in ran:
-        starts[instruction.name].append(instruction.start)
+        if instruction.process == ran[0].process:  # each of several devices runs all of them
+            starts[instruction.name].append(instruction.start)
     outside = {name for name, one in compiled.instructions.items() if one.computation == entry} & starts.keys()
     likely = [starts[name] for name in outside or starts]
     [(number, _)] = Counter(map(len, likely)).most_common(1)

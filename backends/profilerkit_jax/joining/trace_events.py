@@ -25,6 +25,7 @@ class RanInstruction:
         start: The second in which it began.
         end: The second in which it ended.
         scopes: The scopes that it was traced in; empty if the profile does not tell.
+        process: The process of the profile that it stands in: one for each device.
         inside: The seconds of other instructions that ran inside it.
     """
 
@@ -34,6 +35,7 @@ class RanInstruction:
     start: float
     end: float
     scopes: str
+    process: Any = None
     inside: float = 0.0
 
     @property
@@ -87,7 +89,8 @@ def _read_instruction(event: dict[str, Any]) -> RanInstruction:
     scopes = next((str(args[key]) for key in _SCOPES if "/" in str(args.get(key, ""))), "")
     run = args.get("run_id", args.get("group_id"))
     end = start + event["dur"] / 1e6
-    return RanInstruction(str(args["hlo_op"]), str(args.get("hlo_module", "")), run, start, end, scopes)
+    program = str(args.get("hlo_module", ""))
+    return RanInstruction(str(args["hlo_op"]), program, run, start, end, scopes, event.get("pid"))
 
 
 def _put_inside(instruction: RanInstruction, running: list[RanInstruction]) -> None:

@@ -227,6 +227,23 @@ def test_passes_of_a_profile_that_does_not_tell_runs_apart(model: type[nnx.Modul
         profilerkit.join(tmp_path, net, x, skip=3)
 
 
+def test_two_devices_run_each_pass_together(tmp_path: Path) -> None:
+    """Two passes of 10 microseconds each, of which the second device takes 12, without the numbers of the runs."""
+    events: list[dict[str, Any]] = []
+    for device in (1, 2):
+        events.append({"ph": "M", "name": "process_name", "pid": device, "args": {"name": f"/device:GPU:{device}"}})
+        for begin in (0, 100):
+            args = {"hlo_op": "gemm_fusion", "hlo_module": "jit_f", "tf_op": "jit(f)/Network/second/dot_general"}
+            place = {"ph": "X", "pid": device, "tid": 1, "name": "gemm_fusion", "ts": begin, "dur": 8 + 2 * device}
+            events.append({**place, "args": args})
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    joined = profilerkit.join(file, Network(), jnp.ones((3, 64)))
+    assert joined.recording.passes == pytest.approx((12e-6, 12e-6))
+    [kernel] = joined.recording.kernels
+    assert (kernel.calls, kernel.seconds) == (2, pytest.approx(22e-6))
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     x = jnp.ones((3, 64))
     with pytest.raises(ProfileFileError, match="another model, device or version: only 0 % of its time"):
