@@ -341,8 +341,12 @@ def test_stages_are_no_more_than_layers() -> None:
     parts = tuple(CacheLayer(f"layers.{index}", size) for index, size in enumerate((3, 3, 2)))
     facts = toy_facts(layers=3, longest_context=None, parts=parts)
     cost = StepCost(facts, DEVICE, layout=Layout(pipeline=2), block_size=1)
-    assert DeviceMemory(cost, 16, 0.0).fit(1, 250_000).needed_devices == 3
-    assert DeviceMemory(cost, 16, 0.0).fit(1, 1_000_000).needed_devices is None
+    enough, never = (DeviceMemory(cost, 16, 0.0).fit(1, tokens) for tokens in (250_000, 1_000_000))
+    assert (enough.needed_devices, enough.needed_layout, never.needed_devices) == (3, "pp3", None)
+    rows = (predict_serving(cost, 1, 16, 4),)
+    texts = [" ".join(LanguageModelReport(cost, 16, 4, rows, (fit,)).to_text().split()) for fit in (enough, never)]
+    assert "fits no, needs 3 devices" in texts[0] and "give parallel='pp3' (--parallel)" in texts[0]
+    assert "fits no, on no number of devices" in texts[1]
     with pytest.raises(ArgumentError, match=r"parallel='pp4': Toy has 3 layers, .* give pp3 or less"):
         Layout(pipeline=4).require_layers(3, "Toy")
 
@@ -437,6 +441,8 @@ def test_serving_adds_up_the_steps() -> None:
     assert row.cache_bytes == 2 * 16 * 8  # thirteen tokens in a block of sixteen
     first: Any = predict_serving(COST, batch=1, prompt=10, new=1)  # one token needs no later step
     assert first.time_per_output_token is None
+    report = LanguageModelReport(COST, 10, 1, (first,))
+    assert "later" not in report.to_text() and "last token" not in report.to_text()
     assert first.tokens_per_second == pytest.approx(1 / first.time_to_first_token)
 
 
@@ -475,7 +481,7 @@ def test_activations_that_fill_a_device_fit_on_no_number_of_them() -> None:
 
 
 def test_a_context_above_the_maximum_is_an_error() -> None:
-    message = r"4,097 tokens are more than the 4,096 that Toy takes \(max_position_embeddings of its configuration\)"
+    message = r"^4,097 tokens are more than the 4,096 that Toy takes; give a shorter prompt"
     with pytest.raises(InputError, match=message):
         COST(1, 1, 4096)
 

@@ -63,6 +63,7 @@ class Fit:
         largest_batch: The most sequences of the context; 0 if not even one fits.
         needed_devices: The least number of devices for batch and context, if the layout has more replicas, else more
             stages, else cuts over more devices; None if no number is enough.
+        needed_layout: The layout of so many devices, as ``parallel=`` takes it; None likewise.
     """
 
     memory: Memory
@@ -71,6 +72,7 @@ class Fit:
     is_models_maximum: bool
     largest_batch: int
     needed_devices: int | None
+    needed_layout: str | None
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class DeviceMemory:
     def fit(self, batch: int, context: int) -> Fit:
         """Return the sizes that fit, for so many sequences of so many tokens and for others."""
         maximum = self.cost.facts.sizes.longest_context
+        needed = self._find_needed_layout(batch, context)
         longest = _find_largest(maximum or MOST_TRIED, lambda tokens: self.count(batch, tokens).fits)
         return Fit(
             memory=self.count(batch, context),
@@ -127,16 +130,17 @@ class DeviceMemory:
             longest_context=longest,
             is_models_maximum=longest == maximum,
             largest_batch=_find_largest(MOST_TRIED, lambda sequences: self.count(sequences, context).fits),
-            needed_devices=self._find_needed_devices(batch, context),
+            needed_devices=None if needed is None else needed.devices,
+            needed_layout=None if needed is None else str(needed),
         )
 
-    def _find_needed_devices(self, batch: int, context: int) -> int | None:
-        """Return the least number of devices that it fits on; None if no number is enough."""
+    def _find_needed_layout(self, batch: int, context: int) -> Layout | None:
+        """Return the layout of the fewest devices that it fits on; None if no number is enough."""
         layout, layers = self.cost.layout, self.cost.facts.sizes.layers
         has_stages = layout.pipeline > 1 and layout.data == 1
         most = layers if layers and has_stages else MOST_TRIED  # there are no more stages than layers
         too_few = _find_largest(most, lambda number: not self.count(batch, context, _widen(layout, number)).fits)
-        return None if too_few == most else _widen(layout, too_few + 1).devices
+        return None if too_few == most else _widen(layout, too_few + 1)
 
 
 def _widen(layout: Layout, count: int) -> Layout:

@@ -24,7 +24,8 @@ class Serving:
     Attributes:
         batch: Sequences.
         prefill: The step over the prompts, without their shared prefix.
-        decode: The last step, with the longest cache; with speculation it checks drafted tokens too.
+        decode: The last step, with the longest cache; with speculation it checks drafted tokens too. If only one token
+            is generated, it is the prefill.
         time_to_first_token: Seconds of the prefill; None if a figure of the device is not known.
         time_per_output_token: The mean seconds of a later token; None also if there is none.
         decode_tokens_per_second: Tokens of all sequences in a second of decoding.

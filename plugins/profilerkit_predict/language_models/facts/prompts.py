@@ -52,8 +52,8 @@ def require_context(limit: int | None, tokens: int, name: str, what: str = "") -
     """Raise `InputError` if a model does not take so many tokens; the message has ``what`` before their number."""
     if limit is not None and tokens > limit:
         raise InputError(
-            f"{what}{tokens:,} tokens are more than the {limit:,} that {name} takes (max_position_embeddings of its "
-            "configuration); give a shorter prompt (prompt=, --prompt) or fewer new tokens (new=, --new)"
+            f"{what}{tokens:,} tokens are more than the {limit:,} that {name} takes; give a shorter prompt (prompt=, "
+            "--prompt) or fewer new tokens (new=, --new)"
         )
 
 

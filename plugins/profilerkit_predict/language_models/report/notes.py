@@ -98,7 +98,7 @@ def _describe_misfit(fit: Fit, devices: int) -> str:
     if fit.needed_devices is not None:
         needed = (
             f"and needs {fit.needed_devices}: its times are those of a device with memory enough; give "
-            f"devices={fit.needed_devices} (--devices) for the bounds of so many"
+            f"parallel='{fit.needed_layout}' (--parallel) for the bounds of so many"
         )
     return f"batch {fit.batch} does not fit on {format_count(devices, 'device')}, {needed}"
 

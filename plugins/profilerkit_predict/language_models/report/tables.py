@@ -71,14 +71,15 @@ def list_answers(report: ReportData, device: DeviceInfo) -> Iterable[tuple[str, 
         later = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s a user, batch {fastest.batch:,}"
         of_all = f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}"
         yield "later tokens", later if most == fastest else later + of_all
-    yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later: {_name_limit(fastest.decode)}"
+    limits = f"first token: {_name_limit(fastest.prefill)}"
+    yield "limited by", f"{limits}; later: {_name_limit(fastest.decode)}" if report.new > 1 else limits
 
 
 def _list_memory_answers(report: ReportData, fit: Fit) -> Iterable[tuple[str, str]]:
     """Yield whether a batch fits, and for how many users."""
     memory, devices = fit.memory, report.cost.devices
-    needed = "no number of" if fit.needed_devices is None else f"{fit.needed_devices:,}"
-    verdict = "yes" if memory.fits else f"no, needs {needed} devices"
+    needed = "on no number of devices" if fit.needed_devices is None else f"needs {fit.needed_devices:,} devices"
+    verdict = "yes" if memory.fits else f"no, {needed}"
     taken = f"batch {fit.batch:,} takes {show_bytes(memory.total)} of {show_bytes(memory.capacity)}"
     yield "fits", f"{verdict}: {taken}{f' on each of {devices}' if devices > 1 else ''}, with reserve"
     users = f"{show_most(fit.largest_batch)} users" if fit.largest_batch else "not one user"
@@ -107,7 +108,9 @@ def _name_limit(step: Step) -> str:
 
 def _tabulate_serving(report: ReportData) -> TextTable:
     """Return the bounds for each batch size, and the resources that bind the first and the last step."""
-    steps = [(serving.prefill, serving.decode) for serving in report.serving]
+    steps = [
+        (serving.prefill, serving.decode)[: report.new] for serving in report.serving
+    ]  # one token has no later one
     bounds = [" / ".join(step.bound_by for step in both if step.bound_by) or "-" for both in steps]
     columns = [
         *list_serving_columns(report.serving, report.facts.has_experts),
@@ -192,7 +195,9 @@ def _tabulate_fits(report: ReportData) -> TextTable:
 def list_steps(report: ReportData) -> dict[str, Step]:
     """Return the steps of the largest batch by name: the prefill, the last step, and the drafting for the last step."""
     row = report.serving[-1]
-    steps = {"first token": row.prefill, "last token": row.decode}
+    steps = {"first token": row.prefill}
+    if report.new > 1:
+        steps["last token"] = row.decode
     if row.draft is not None:
         drafted = report.speculation.count_drafted(report.prompt + report.new - 2, report.facts.sizes.longest_context)
         steps[f"{drafted} drafted"] = row.draft.repeat(drafted)
