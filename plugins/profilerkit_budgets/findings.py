@@ -1,4 +1,4 @@
-"""The finding of a limit, and the verdict by the two ends of a value."""
+"""The finding of a limit: the verdict by the two ends of a value, and the value as text."""
 
 from __future__ import annotations
 
@@ -60,14 +60,6 @@ class Compared(NamedTuple):
     text: str
 
 
-def judge(limit: Limit, bound: float, compared: Compared) -> Verdict:
-    """Return whether a value keeps to a bound; uncertain if only one of its ends does, or if it has none."""
-    if compared.ends is None:
-        return Verdict.UNCERTAIN
-    is_kept = compared.ends.verdict(lambda end: limit.allows(end, bound), compared.value)
-    return {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}[is_kept]
-
-
 #: The meaning of the sign before a partial value.
 _KINDS = {
     Sign.LOWER: "at least so much",
@@ -75,16 +67,23 @@ _KINDS = {
     Sign.BETWEEN: "more or less so much",
     Sign.EXACT: "not exact",
 }
+_VERDICTS = {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}
 
 
-def explain_uncertainty(sign: Sign, missing: str) -> str:
-    """Return a text for a value whose ends do not decide a limit; ``missing`` names the unknown parts of the value."""
-    return f": {_KINDS[sign]}, which does not decide this limit: {missing}"
+def judge(limit: Limit, subject: str, bound: float, compared: Compared, sign: Sign, missing: str) -> Finding:
+    """Return the finding of a limit whose number in base units is ``bound``.
 
-
-def compute_excess(value: float, bound: float) -> float | None:
-    """Return the excess of a finding; see `Finding`."""
-    return value / bound - 1.0 if bound > 0 else None
+    The limit is uncertain if only one of the two ends keeps to it, or if there are none. ``sign`` stands before the
+    value, and ``missing`` names its unknown parts, which a value whose ends do not decide the limit is shown with.
+    """
+    is_kept = None
+    if compared.ends is not None:
+        is_kept = compared.ends.verdict(lambda end: limit.allows(end, bound), compared.value)
+    detail = f"{sign}{compared.text}"
+    if is_kept is None and missing:
+        detail += f": {_KINDS[sign]}, which does not decide this limit: {missing}"
+    excess = compared.value / bound - 1.0 if bound > 0 else None
+    return Finding(limit, subject, _VERDICTS[is_kept], detail, excess=excess)
 
 
 def divide(value: float, ends: Bounds, reference: float, written: str) -> Compared:

@@ -15,7 +15,7 @@ from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.columns import WORK, read_bounds
 from profilerkit.trace.records import LayerTable
 
-from .findings import Compared, Finding, Verdict, compute_excess, divide, explain_uncertainty, judge
+from .findings import Compared, Finding, Verdict, divide, judge
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
 
@@ -124,8 +124,6 @@ def _check_layer(
             unknown = f"{text}, and the baseline's {column} of it are not all known, which has no ratio"
             return Finding(limit, path, Verdict.UNCERTAIN, unknown)
         compared = divide(row[column], ends, reference, f"({text} after {shown_as.show(reference)})")
-    bound = limit.bound(shown_as.unit)
-    verdict, sign = judge(limit, bound, compared), (compared.ends or Bounds()).sign(compared.value)
+    sign = (compared.ends or Bounds()).sign(compared.value)
     missing = uncounted or "the report does not say what is not counted"
-    reason = explain_uncertainty(sign, missing) if verdict is Verdict.UNCERTAIN else ""
-    return Finding(limit, path, verdict, f"{sign}{compared.text}{reason}", excess=compute_excess(compared.value, bound))
+    return judge(limit, path, limit.bound(shown_as.unit), compared, sign, missing)

@@ -16,7 +16,7 @@ from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
 from .baselines import describe_other_conditions
-from .findings import Compared, Finding, Verdict, compute_excess, divide, explain_uncertainty, judge
+from .findings import Compared, Finding, Verdict, divide, judge
 from .limits import Limit
 from .responsible import list_responsible
 
@@ -35,12 +35,11 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
         return Finding(limit, limit.key, Verdict.FAILED, _explain_missing_number(record))
     reference = baseline if limit.relative else None
     compared = _read_value(record, number, bound) if reference is None else _compare(report, limit, reference)
-    verdict = judge(limit, bound, compared)
-    detail = f"{record.sign}{compared.text}"
-    if verdict is Verdict.UNCERTAIN and record.completeness is Completeness.PARTIAL:
-        detail += explain_uncertainty(record.sign, ", ".join(record.missing))
-    responsible = () if verdict is Verdict.PASSED else list_responsible(report, limit.key, reference)
-    return Finding(limit, limit.key, verdict, detail, responsible, compute_excess(compared.value, bound))
+    missing = ", ".join(record.missing) if record.completeness is Completeness.PARTIAL else ""
+    finding = judge(limit, limit.key, bound, compared, record.sign, missing)
+    if finding.verdict is Verdict.PASSED:
+        return finding
+    return replace(finding, responsible=list_responsible(report, limit.key, reference))
 
 
 def _read_value(record: StatusRecord, number: float, bound: float) -> Compared:
