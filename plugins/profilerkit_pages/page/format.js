@@ -17,6 +17,8 @@ function factorOf(value, scale) {
 /** A number with so many digits behind the point; what lies in the middle of two goes to the even one, as in Python. */
 function toEven(number, behind) {
   const text = number.toFixed(behind);
+  const rest = (Math.abs(number) * 10 ** behind) % 1;
+  if (Math.abs(rest - 0.5) > 0.01) return text; // all digits, which take long to write, are not needed
   const [, exactly = ""] = number.toFixed(behind + 60).split("."); // nothing behind the point of 1e21 and more
   const isMiddle = /^50*$/.test(exactly.slice(behind));
   if (!isMiddle || Number(text.at(-1)) % 2 === 0) return text;
