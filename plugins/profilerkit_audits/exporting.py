@@ -1,7 +1,7 @@
 """Rows of a store in files: Parquet and JSON lines, which are read back unchanged, and CSV for spreadsheets.
 
 A line has the main fields of a row, and a column for the number of each metric (``value.macs``), for other programs.
-Columns that are read back have the whole row (`Row` as JSON), its report as it is saved, and the place of the line; a
+Columns that are read back have the whole row (`Row` as JSON), its report as it is saved, and the number of the line; a
 ``digest`` of them tells a file that was changed. CSV leaves them out: no spreadsheet has a cell of that length.
 """
 
@@ -27,8 +27,8 @@ from .lookup import find_run
 from .rows import Row, decode
 from .store import Store
 
-#: The columns that are read back: the place is "1 of 7".
-_READ_BACK = ("place", "row", "report", "digest")
+#: The columns that are read back: the position is "1 of 7".
+_READ_BACK = ("position", "row", "report", "digest")
 #: The columns of whole numbers; metrics (``value.macs``) and ``seconds`` are numbers, and all others are texts.
 _COUNTS = ("attempt", "id", "peak_bytes")
 
@@ -68,7 +68,7 @@ def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]
             raise ReportFileError(f"{file} is no export of profilerkit: line {count} has no {', '.join(missing)}")
         if line["digest"] != _digest(line):
             raise ReportFileError(f"{file}: the digest of row {count} does not fit: the file was changed")
-        at, total = line["place"].split(" of ")
+        at, total = line["position"].split(" of ")
         if at != str(count):
             raise ReportFileError(f"{file}: row {count} has the number {at}: rows are missing, or in another order")
         report = parse(line["report"].encode(), f"the report in line {count} of {file}") if line["report"] else None
@@ -83,7 +83,7 @@ def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]
 # Lines ----------------------------------------------------------------------------------------------------------------
 
 
-def _make_line(store: Store, row: Row, place: str, private: bool) -> dict[str, Any]:
+def _make_line(store: Store, row: Row, position: str, private: bool) -> dict[str, Any]:
     """Return a line by its columns."""
     content, report = row.to_dict(), store.report_json(row)
     report_text = "" if report is None else report.decode()
@@ -95,7 +95,7 @@ def _make_line(store: Store, row: Row, place: str, private: bool) -> dict[str, A
     plain = {name: value for name, value in content.items() if not isinstance(value, (dict, list, tuple))}
     settings = json.dumps(content["settings"], ensure_ascii=False)
     values = {f"value.{name}": value["value"] for name, value in content["values"].items()}
-    read_back = {"place": place, "row": json.dumps(content, ensure_ascii=False), "report": report_text}
+    read_back = {"position": position, "row": json.dumps(content, ensure_ascii=False), "report": report_text}
     return {**plain, "settings": settings, **values, **read_back, "digest": _digest(read_back)}
 
 

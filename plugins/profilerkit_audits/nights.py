@@ -109,9 +109,9 @@ def _weigh(deviations: Floats) -> Floats:
     """Return the weight of each model; equal weights if no model changes from night to night."""
     rows = [row[~np.isnan(row)] for row in deviations]
     changes = np.array([find_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
-    known = np.sort(changes[np.isfinite(changes)])
-    if not len(known):
+    ordered = np.sort(changes[np.isfinite(changes)])
+    if not len(ordered):
         return np.ones(len(changes))
-    of_steadiest = float(known[min(EQUALS, len(known)) - 1])  # of the last model with the same weight
+    of_steadiest = float(ordered[min(EQUALS, len(ordered)) - 1])  # of the last model with the same weight
     weights: Floats = 1.0 / np.maximum(changes, max(of_steadiest, _LEAST_CHANGE))
     return weights

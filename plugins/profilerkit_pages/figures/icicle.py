@@ -136,10 +136,10 @@ def _list_boxes(root: _Row, inside: Mapping[str, Sequence[_Row]], by: str, deepe
         # Layers that share weights can have more in total than the layer around them, and still fit into it.
         unit = (box.end - box.start) / max(box.row[by], sum(values))
         heights = [value * unit for value in values]
-        pending += reversed(list(_place(children, heights, box, inside)))  # the uppermost is taken next
+        pending += reversed(list(_place_children(children, heights, box, inside)))  # the uppermost is taken next
 
 
-def _place(
+def _place_children(
     children: Sequence[_Row], heights: Sequence[float], around: _Box, inside: Mapping[str, Sequence[_Row]]
 ) -> Iterator[_Box]:
     """Yield the boxes of the layers inside a layer: thin neighbors as one box; no box if it is too thin to see."""
@@ -189,8 +189,8 @@ def _draw_boxes(axis: Any, picture: _Picture, colours: Mapping[str, str], room: 
     most_characters = int(width / levels / (_CHARACTER * font_size))
     for box in picture.boxes:
         colour, box_height = _find_colour(box, colours), box.end - box.start
-        place = (box.level, box.start)
-        axis.add_patch(Rectangle(place, 1, box_height, facecolor=colour, edgecolor="white", linewidth=0.6))
+        corner = (box.level, box.start)
+        axis.add_patch(Rectangle(corner, 1, box_height, facecolor=colour, edgecolor="white", linewidth=0.6))
         if box_height * height >= _LINE * font_size:
             text, ink = _write_text(box, picture, most_characters), "white" if colour == _DARK else "black"
             look = {"fontsize": "x-small", "va": "center", "color": ink, "clip_on": True}
