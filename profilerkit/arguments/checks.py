@@ -139,6 +139,12 @@ def _read_texts(value: Any) -> list[str]:
     return [_read_text(item) for item in several(value)]
 
 
+def _read_names(value: Any) -> list[str]:
+    if isinstance(value, (set, frozenset)):  # its order is not that of the models
+        raise ValueError
+    return _read_texts(value)
+
+
 def _read_path(value: Any) -> Any:
     """Return a path as it was given."""
     name = os.fspath(value)
@@ -251,7 +257,7 @@ LEVEL = Check("a level of logging: 'debug', 'info', 'warning' or 'error'", _read
 
 #: The name of a model in a report.
 MODEL_NAME = text("a text that is not empty").or_none()
-NAMES = texts("a list of texts, one for each model").or_none()
+NAMES = Check("a list of texts, one for each model", _read_names).or_none()
 
 #: The parameters that tables, renderers and figures of layers share.
 TOP = at_least(1, "a whole number from 1, or None for all layers").or_none()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from ..api import compare, profile
-from ..arguments.checks import NAMES, Check
+from ..arguments.checks import Check, texts
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..hooks.manager import announce, is_limited_to_own_plugins
@@ -25,7 +25,7 @@ __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 #: How a process may be started.
 StartMethod: TypeAlias = Literal["spawn", "forkserver"]
 _METHODS: tuple[StartMethod, ...] = get_args(StartMethod)
-_MODULES = Check("names of modules: preload=['torch']", lambda value: tuple(NAMES.read(value)))
+_MODULES = Check("names of modules: preload=['torch']", lambda value: tuple(texts("").read(value)))
 
 
 def isolated(

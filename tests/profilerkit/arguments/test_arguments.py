@@ -21,7 +21,7 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.arguments.checks import BATCH_SIZE, MOST, TOP, Check, positive
+from profilerkit.arguments.checks import BATCH_SIZE, MOST, NAMES, TOP, Check, positive
 from profilerkit.error_text import shown
 from profilerkit.piping.outcome import Completeness
 from profilerkit.render import render
@@ -206,6 +206,13 @@ def test_an_unknown_keyword_does_not_reach_inner_functions(model: FakeModel, bac
         with pytest.warns(ArgumentWarning, match=f"takes an argument '{name}'"):
             report = profile(model, X, backend=backend, metrics="macs", **wrong)
         assert name not in report.arguments
+
+
+def test_names_of_models_have_an_order() -> None:
+    """A set would give the models each other's names."""
+    with pytest.raises(ArgumentError, match=r"names=\{.*\}: give a list of texts, one for each model"):
+        compare(FakeModel(), FakeModel(), names={"old", "new"}, backend=FakeBackend())
+    assert list(NAMES("names", {"old": 1, "new": 2}.keys())) == ["old", "new"]
 
 
 def test_a_profiler_names_the_arguments_of_its_constructor(model: FakeModel, make_profiler: MakeProfiler) -> None:
