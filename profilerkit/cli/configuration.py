@@ -68,28 +68,27 @@ class Configuration:
         them. A device is part of every profile. Raises `ArgumentError` for a value that its option does not take.
         """
         arguments: dict[str, Any] = {}
-        for key, option in _SHARED_OPTIONS.items():
-            if key not in self.shared or key not in ("device", *_MEASURING_ARGUMENTS):
-                continue
-            try:
-                value = option.process_value(click.Context(_all_shared), self.adapt(key, self.shared[key], option))
-            except click.BadParameter as error:
-                raise ArgumentError(f"{self.path}: {key} = {shown(self.shared[key])}: {error.message}") from error
-            arguments[option.name or key] = value if key == "device" else Preference(value)
+        for key in ("device", *_MEASURING_ARGUMENTS):
+            if key in self.shared:
+                option = _SHARED_OPTIONS[key]
+                try:
+                    value = option.process_value(click.Context(_all_shared), self.adapt(key, self.shared[key], option))
+                except click.BadParameter as error:
+                    raise ArgumentError(f"{self.path}: {key} = {shown(self.shared[key])}: {error.message}") from error
+                arguments[option.name or key] = value if key == "device" else Preference(value)
         return arguments
 
-    def require_known(self, table: str, keys: Iterable[str], options: Mapping[str, click.Parameter]) -> None:
-        """Raise `ArgumentError` for a key of ``table``, such as "tool.profilerkit.check", that may not stand there."""
+    def require_known(self, table: str, keys: Iterable[str], options: Mapping[str, click.Option]) -> None:
+        """Raise `ArgumentError` for a key of a table, such as "tool.profilerkit.check", that is none of the options."""
         allowed = [key for key, option in options.items() if not isinstance(option, TypedOption)]
         for key in keys:
-            if key in allowed:
-                continue
-            if key in options:
+            if key in options and key not in allowed:
                 raise ArgumentError(f"{self.path}: [{table}] has {key!r}, which must be given at each call: --{key}")
-            raise ArgumentError(
-                f"{self.path}: [{table}] has {key!r}, which is no key; there are, nearest first: "
-                f"{', '.join(by_likeness(key, allowed))}"
-            )
+            if key not in allowed:
+                nearest = ", ".join(by_likeness(key, allowed))
+                raise ArgumentError(
+                    f"{self.path}: [{table}] has {key!r}, which is no key; there are, nearest first: {nearest}"
+                )
 
     def adapt(self, key: str, value: Any, option: click.Parameter) -> Any:
         """Return a value as it would be typed; a relative path is one from the file's folder on, if that exists.
@@ -118,12 +117,34 @@ def read_configuration(folder: Path | None = None) -> Configuration:
         start = (folder or Path.cwd()).resolve()
     except FileNotFoundError:  # the current folder was deleted
         return Configuration()
-    for parent in (start, *start.parents):
-        path = parent / "pyproject.toml"
-        table = _read_table(path) if path.is_file() else None
-        if table is not None:
+    for path in (parent / "pyproject.toml" for parent in (start, *start.parents)):
+        tools = read_toml(path, str(path), ArgumentError).get("tool") if path.is_file() else None
+        table = tools.get("profilerkit") if isinstance(tools, dict) else None
+        if isinstance(table, dict):
             return _parse(path, table)
+        if table is not None:
+            raise ArgumentError(f"{path}: tool.profilerkit is no table; write [tool.profilerkit]")
     return Configuration()
+
+
+def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of a table ``tool.profilerkit``, which has a table for each command."""
+    commands = {name: _spell_with_dashes(value) for name, value in table.items() if isinstance(value, dict)}
+    shared = _spell_with_dashes({name: value for name, value in table.items() if name not in commands})
+    configuration = Configuration(path, shared, commands)
+    configuration.require_known("tool.profilerkit", shared, _SHARED_OPTIONS)
+    for name in commands:
+        if name not in list_commands():
+            nearest = ", ".join(by_likeness(name, list_commands()))
+            raise ArgumentError(
+                f"{path}: [tool.profilerkit.{name}] is named after no command; there are, nearest first: {nearest}"
+            )
+    return configuration
+
+
+def _spell_with_dashes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by keys with dashes, as options are typed: TOML may have underscores."""
+    return {key.replace("_", "-"): value for key, value in values.items()}
 
 
 def configure_command(command: click.Command) -> dict[str, Any]:
@@ -149,8 +170,10 @@ def choose_values(configuration: Configuration, command: click.Command) -> dict[
     own_table = configuration.commands.get(command.name or "", {})
     configuration.require_known(f"tool.profilerkit.{command.name}", own_table, options)
     shared = {key: value for key, value in configuration.shared.items() if isinstance(options.get(key), SharedOption)}
-    values = {**shared, **own_table}
-    return {options[key].name or key: configuration.adapt(key, value, options[key]) for key, value in values.items()}
+    return {
+        options[key].name or key: configuration.adapt(key, value, options[key])
+        for key, value in {**shared, **own_table}.items()
+    }
 
 
 def list_configured() -> frozenset[str]:
@@ -163,52 +186,11 @@ def list_configured() -> frozenset[str]:
 
 def name_origin(error: click.BadParameter) -> click.BadParameter:
     """Return an error that says so if its value comes from the configuration."""
-    if error.ctx is None or error.param is None or not error.param.name:
-        return error
-    if error.ctx.get_parameter_source(error.param.name) is not _CONFIGURED:
+    name = None if error.param is None else error.param.name
+    if error.ctx is None or name is None or error.ctx.get_parameter_source(name) is not _CONFIGURED:
         return error
     message = f"{error.message} ([tool.profilerkit] of {read_configuration().path} says so)"
     return click.BadParameter(message, error.ctx, error.param, error.param_hint)
-
-
-def _read_table(path: Path) -> dict[str, Any] | None:
-    """Return the table of a file; None if it has none."""
-    tools = read_toml(path, str(path), ArgumentError).get("tool")
-    table = tools.get("profilerkit") if isinstance(tools, dict) else None
-    if table is not None and not isinstance(table, dict):
-        raise ArgumentError(f"{path}: tool.profilerkit is no table; write [tool.profilerkit]")
-    return table
-
-
-def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
-    """Return the configuration of a table ``tool.profilerkit``, which has a table for each command."""
-    commands: dict[str, dict[str, Any]] = {}
-    for name, value in table.items():
-        if isinstance(value, dict):
-            commands[name] = _spell_with_dashes(path, f"tool.profilerkit.{name}", value)
-    shared = _spell_with_dashes(
-        path, "tool.profilerkit", {name: value for name, value in table.items() if name not in commands}
-    )
-    configuration = Configuration(path, shared, commands)
-    configuration.require_known("tool.profilerkit", shared, _SHARED_OPTIONS)
-    for name in commands:
-        if name not in list_commands():
-            nearest = ", ".join(by_likeness(name, list_commands()))
-            raise ArgumentError(
-                f"{path}: [tool.profilerkit.{name}] is named after no command; there are, nearest first: {nearest}"
-            )
-    return configuration
-
-
-def _spell_with_dashes(path: Path, table: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by keys with dashes; raise `ArgumentError` for a key that stands there in both spellings."""
-    spelled: dict[str, Any] = {}
-    for key, value in values.items():
-        name = key.replace("_", "-")
-        if name in spelled:
-            raise ArgumentError(f"{path}: [{table}] has {name!r} twice, once with underscores; leave one")
-        spelled[name] = value
-    return spelled
 
 
 def _find_options(command: click.Command) -> dict[str, click.Option]:
@@ -231,4 +213,4 @@ def _all_shared() -> None:
     """Hold the options that mean the same in all commands."""
 
 
-_SHARED_OPTIONS = {_find_key(option): option for option in _all_shared.params}
+_SHARED_OPTIONS = _find_options(_all_shared)

@@ -69,11 +69,6 @@ NEAREST = "which is no key; there are, nearest first:"
         ("[tool.profilerkit.profile]\noutput = 'x.md'", "has 'output', which must be given at each call: --output"),
         ("[tool.profilerkit.check]\nupdate = true", "has 'update', which must be given at each call: --update"),
         ("[tool.profilerkit.check]\nbaseline = 'evil.py:f'", "has 'baseline', which must be given at each call: "),
-        (
-            "[tool.profilerkit]\nnum-threads = 1\nnum_threads = 2",
-            "[tool.profilerkit] has 'num-threads' twice, once with",
-        ),
-        ("[tool.profilerkit.check]\nnum_threads = 1\nnum-threads = 1", "check] has 'num-threads' twice, once with"),
         ("[tool]\nprofilerkit = 1", "tool.profilerkit is no table; write [tool.profilerkit]"),
         ("[tool.profilerkit\n", "is no TOML: "),
     ],
