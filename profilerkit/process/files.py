@@ -3,8 +3,9 @@
 All files that profilerkit writes are written here. The rules:
 
 - The content is written to a file in the same folder, which replaces the target once all of it is on the disk. An
-  existing file keeps its mode. A symbolic link stays, and its target is written. Of several hard links the named one
-  gets the new content; the others, which may be a backup, keep the old content.
+  existing file keeps its mode and, as far as the system lets us, its owner. A symbolic link stays, and its target is
+  written. Of several hard links the named one gets the new content; the others, which may be a backup, keep the old
+  content.
 - Devices, pipes and the standard streams (``/dev/stdout``) are written to directly. A block device is refused: it holds
   a disk.
 - A read-only file is refused, also for the superuser.
@@ -139,11 +140,11 @@ def _open_special(name: str) -> int | None:
 
 
 def _write_file(target: str, content: bytes) -> None:
-    mode = _read_mode(target)
+    before = _read_status(target)
     try:
-        _replace(target, mode, content)
+        _replace(target, before, content)
     except OSError as error:
-        if mode is None or error.errno not in _NOT_REPLACED:
+        if before is None or error.errno not in _NOT_REPLACED:
             raise
         with _close_at_end(os.open(target, _FLAGS)) as descriptor:
             _write_all(descriptor, content)
@@ -151,29 +152,31 @@ def _write_file(target: str, content: bytes) -> None:
             os.fsync(descriptor)
 
 
-def _read_mode(target: str) -> int | None:
-    """Return the mode of a file, None if there is none; raise `OSError` for a folder and a read-only file."""
+def _read_status(target: str) -> os.stat_result | None:
+    """Return the status of a file, None if there is none; raise `OSError` for a folder and a read-only file."""
     try:
-        mode = os.stat(target).st_mode
+        status = os.stat(target)
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if _is_read_only(target, mode):
+    if _is_read_only(target, status.st_mode):
         raise PermissionError(errno.EACCES, "the file is read-only")
-    return mode
+    return status
 
 
-def _replace(target: str, mode: int | None, content: bytes) -> None:
+def _replace(target: str, before: os.stat_result | None, content: bytes) -> None:
     """Write a new file in the target's folder and replace the target with it, once it is on the disk."""
     folder = os.path.dirname(target)
     scratch = os.path.join(folder, f".profilerkit-{secrets.token_hex(8)}")
     try:
         flags = _FLAGS | os.O_CREAT | os.O_EXCL
-        with _close_at_end(os.open(scratch, flags, 0o666 if mode is None else 0o600)) as descriptor:
+        with _close_at_end(os.open(scratch, flags, 0o666 if before is None else 0o600)) as descriptor:
             _write_all(descriptor, content)
-            if mode is not None and hasattr(os, "fchmod"):  # not on Windows
-                os.fchmod(descriptor, stat.S_IMODE(mode))
+            if before is not None and hasattr(os, "fchmod"):  # not on Windows
+                with suppress(OSError):  # the superuser alone can give a file to another owner
+                    os.fchown(descriptor, before.st_uid, before.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
             os.fsync(descriptor)
         os.replace(scratch, target)
     except BaseException:

@@ -52,6 +52,19 @@ def test_the_mode_of_a_file_stays(mode: int, tmp_path: Path) -> None:
     assert names(tmp_path) == ["report"]
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the superuser alone gives files away")
+def test_the_owner_of_a_file_stays_where_the_superuser_writes_it(tmp_path: Path) -> None:
+    """As in a container that writes into a folder of the user's."""
+    target = tmp_path / "report"
+    target.write_text("old")
+    target.chmod(0o640)
+    os.chown(target, 1234, 5678)
+    write_bytes(target, b"new")
+    status = target.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1234, 5678, 0o640)
+    assert target.read_bytes() == b"new"
+
+
 def test_the_umask_of_the_process_is_never_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To read it by setting it gives a file that another thread makes at that moment the mode 0666."""
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
