@@ -8,8 +8,8 @@ from .families import register_free
 register_free(
     "aten",
     """
-    clone _to_copy to copy copy_ _foreach_copy _foreach_copy_ _copy_from _copy_from_and_resize contiguous _lazy_clone
-    _foreach_clone lift lift_fresh lift_fresh_copy detach detach_ alias shallow_copy_data_ _pin_memory is_pinned
+    clone _to_copy copy copy_ _foreach_copy _foreach_copy_ _copy_from _copy_from_and_resize _lazy_clone _foreach_clone
+    lift lift_fresh lift_fresh_copy shallow_copy_data_ _pin_memory is_pinned
     record_stream _mkldnn_reshape _mkldnn_transpose _mkldnn_transpose_ mkldnn_reorder_conv2d_weight
     mkldnn_reorder_conv3d_weight _cudnn_rnn_flatten_weight _convert_weight_to_int4pack
     _convert_weight_to_int4pack_for_cpu _dyn_quant_pack_4bit_weight
@@ -21,7 +21,7 @@ register_free("quantization", "_FloatToBfloat16Quantized _Bfloat16QuantizedToFlo
 register_free(
     "aten",
     """
-    reshape _reshape_copy _unsafe_view resize resize_ resize_as resize_as_ _resize_output _resize_output_ set set_
+    _reshape_copy resize resize_ resize_as resize_as_ _resize_output _resize_output_ set set_
     is_set_to
     """,
 )

@@ -134,11 +134,13 @@ class Kind(Enum):
 
 #: By its schema ``coalesce`` returns a view; it does so only if there is nothing to add up.
 _NOT_ALWAYS_VIEWS = ("aten::coalesce",)
+#: It returns a view that autograd takes for a new tensor; its schema does not say so.
+_UNTOLD_VIEWS = ("aten::_unsafe_view",)
 #: The namespaces of torch's own operators. An operator in them without tensors among its results answers a question, an
 #: operator without tensors among its arguments fills a new tensor. Operators of other libraries may do anything.
 _TORCH_NAMESPACES = ("aten", "prims", "profiler")
 #: Tags of operators that change the shape of a tensor in place, and of operators that return a copy instead of a view.
-_MOVES = frozenset((find_tag("inplace_view"), find_tag("view_copy")))
+_VIEW_IN_PLACE, _COPY_OF_VIEW = find_tag("inplace_view"), find_tag("view_copy")
 _POINTWISE, _REDUCTION = find_tag("pointwise"), find_tag("reduction")
 #: Operators without a formula that torch 2.6 to 2.9 do not tag so.
 _UNTAGGED_POINTWISE = ("aten::_conj_physical", "aten::ldexp")
@@ -177,9 +179,9 @@ def _find_kind(func: Any, version: object) -> Kind:
         return Kind.FORMULA
     if is_free(func):
         return Kind.FREE
-    if _answers_question(func) or _returns_views(schema):
+    if _answers_question(func) or _returns_views(schema) or _VIEW_IN_PLACE in func.tags:
         return Kind.VIEW
-    if _MOVES.intersection(func.tags):
+    if _COPY_OF_VIEW in func.tags:
         return Kind.FREE
     if is_composite(func):
         return Kind.COMPOSITE
@@ -205,6 +207,8 @@ def _returns_views(schema: Any) -> bool:
 
     A schema marks it with a letter: ``t(Tensor(a) self) -> Tensor(a)``; ``Tensor(a!)`` is written to.
     """
+    if schema.name in _UNTOLD_VIEWS:
+        return True
     aliases = [value.alias_info for value in schema.returns]
     return (
         schema.name not in _NOT_ALWAYS_VIEWS

@@ -163,19 +163,17 @@ class PassRecord(OperatorRecord, LayerListener):
         cost: Cost,
         arguments: Any,
         result: Any,
-        sources: Any = None,
         missing: str = "",
         is_masked: bool = False,
         bytes_inside: int = 0,
     ) -> None:
         """Record an operator that was run without looking inside.
 
-        ``sources`` are the tensors that it was made from, if these are others than ``arguments``, whose bytes it reads.
         ``missing`` is the name that `miss` was called with. ``is_masked`` marks attention with a mask that takes an
         unknown number of scores away.
         """
         outputs, index = list(tensors_in(result)), len(self.operators)
-        reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), index)
+        reads = self.live.list_makers(tensors_in(arguments), index)
         for tensor in outputs:
             self.live.add(tensor, maker=index)
         read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))

@@ -244,7 +244,7 @@ class Recorder(WatchingMode, PassRecord):
             self.origins.check_views(result, call.tensors)
             self.live.mark_as_made(tensors_in(result), call.tensors)
             if self._discount_shared(new, call) < len(new):
-                self.record(str(call.func), NOTHING, result, result, sources=(call.args, tuple(call.kwargs.values())))
+                self.record(str(call.func), NOTHING, [*call.tensors], result)
         return result
 
     def _discount_shared(self, new: list[torch.Tensor], call: OperatorCall) -> int:

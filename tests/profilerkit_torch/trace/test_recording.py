@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 import torch
-from tiny import Call, ones, trace, trace_complete
+from tiny import BACKEND, Call, ones, trace, trace_complete
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from profilerkit import CostFormulaError, profile
+from profilerkit import CostFormulaError, ModelInputs, profile
 from profilerkit_torch import Cost, register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 from profilerkit_torch.model.inventory import Inventory
@@ -174,3 +174,48 @@ def test_a_module_that_raises_has_no_outputs_for_its_formula() -> None:
         register_module_cost(Refusing, lambda module, inputs, outputs: Cost(0, outputs[0].numel))
         found = trace(Call(run, refusing=Refusing()), X)
     assert (found.flops, found.missing) == (4, ("module::Refusing (1 call)",))
+
+
+NOTHING_MOVES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "the dtype that it has": lambda x: x.to(torch.float32),
+    "the dtype of itself": lambda x: x.type_as(x),
+    "without gaps": lambda x: x.contiguous(),
+    "another shape": lambda x: x.reshape(2, -1),
+    "flat": lambda x: x.flatten(),
+    "a product's own view": lambda x: torch.ops.aten._unsafe_view(x, [32]),
+    "out of the graph": lambda x: x.detach(),
+    "out of the graph, in place": lambda x: x.detach_(),
+    "a dimension more, in place": lambda x: x.unsqueeze_(0),
+    "turned in place": lambda x: x.t_(),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_MOVES)
+@pytest.mark.parametrize("is_training", [False, True])
+def test_an_operator_that_copies_nothing_moves_no_bytes(name: str, is_training: bool) -> None:
+    view = NOTHING_MOVES[name]
+    model = Call(lambda self, x: view(x * 2) + 1)
+    trace = (BACKEND.trace_training if is_training else BACKEND.trace)(model, ModelInputs(torch.ones(4, 8)))
+    assert [(op.operator, op.bytes_read, op.bytes_written) for op in trace.operators] == [
+        ("aten.mul.Tensor", 128, 128),
+        ("aten.add.Tensor", 128, 128),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("copy", "read", "written"),
+    [
+        (lambda x: x.half(), 128, 64),
+        (lambda x: x.double(), 128, 256),
+        (lambda x: x.to(torch.float32, copy=True), 128, 128),
+        (lambda x: x.t().contiguous(), 128, 128),
+        (lambda x: x.t().reshape(-1), 128, 128),
+        (lambda x: x.t().flatten(), 128, 128),
+    ],
+)
+@pytest.mark.parametrize("is_training", [False, True])
+def test_a_copy_reads_its_source_and_writes_its_result(copy: Any, read: int, written: int, is_training: bool) -> None:
+    model = Call(lambda self, x: copy(x))
+    trace = (BACKEND.trace_training if is_training else BACKEND.trace)(model, ModelInputs(torch.ones(4, 8)))
+    (operator,) = trace.operators
+    assert (operator.bytes_read, operator.bytes_written) == (read, written)
