@@ -75,12 +75,14 @@ def make_record(
     phase: str = "forward",
     is_masked: bool = False,
     multiplied: str | None = None,
+    is_view: bool = False,
 ) -> OpRecord:
     """Return the record of one operator in a call of a layer; the other arguments are fields of `OpRecord`.
 
-    ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell.
+    ``multiplied`` is the dtype that a product multiplies where its inputs and outputs do not tell. A view, such as a
+    reshape, shares the buffer of its input and moves no bytes.
     """
-    outputs = tuple(value.info for value in op.outputs)
+    outputs, times = tuple(value.info for value in op.outputs), 0 if is_view else op.times
     if op.macs and outputs and multiplied is None:
         multiplied = product_dtype([value.info.dtype for value in op.inputs], outputs[0].dtype)
     return OpRecord(
@@ -89,8 +91,8 @@ def make_record(
         call=scope.call,
         macs=op.macs,
         flops=op.flops,
-        bytes_read=sum(value.bytes for value in op.inputs) * op.times,
-        bytes_written=sum(value.bytes for value in op.outputs) * op.times,
+        bytes_read=sum(value.bytes for value in op.inputs) * times,
+        bytes_written=sum(value.bytes for value in op.outputs) * times,
         outputs=outputs,
         phase=phase,
         is_masked=is_masked,

@@ -88,6 +88,7 @@ def trace_work(
             node=names[op.node] if names else None,
             is_masked=op.is_masked,
             multiplied=op.product_dtype,
+            is_view=bool(find_viewed(op, form.views)),
         )
         for op, chain, reads in zip(executed, chains, list_reads(executed, inputs), strict=True)
     ]

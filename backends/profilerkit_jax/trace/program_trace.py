@@ -76,7 +76,13 @@ def trace_of_program(subject: Subject, program: Program, walked: WalkedProgram, 
     layers = _record_layers(subject, program, walked, training)  # first: it moves work between equations
     reads = list_reads(work.operators, inputs)
     operators = [
-        make_record(op, op.chain[-1], op_reads, phase="backward" if op.is_backward else "forward")
+        make_record(
+            op,
+            op.chain[-1],
+            op_reads,
+            phase="backward" if op.is_backward else "forward",
+            is_view=bool(op.outputs) and all(output.number in op.sources for output in op.outputs),
+        )
         for op, op_reads in zip(work.operators, reads, strict=True)
     ]
     input_bytes = sum(value.bytes for value in inputs)

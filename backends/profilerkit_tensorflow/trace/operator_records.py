@@ -10,6 +10,7 @@ from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.trace.records import OpRecord
 
 from ..costs.registry import COSTS
+from .kernel_memory import find_shared_input
 from .tensor_facts import Tensor
 from .values import Executed
 
@@ -47,7 +48,9 @@ def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], inputs
 def _record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     """Return the record of one operator."""
     phase = "backward" if op.is_backward else "forward"
-    return make_record(op, Scope(op.owner.path, op.owner.call), reads, phase=phase)
+    shared = [find_shared_input(op.operator, index, op.inputs, output) for index, output in enumerate(op.outputs)]
+    is_view = bool(shared) and None not in shared
+    return make_record(op, Scope(op.owner.path, op.owner.call), reads, phase=phase, is_view=is_view)
 
 
 def count_operator_macs(executed: Iterable[Executed]) -> int | None:
