@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 
 from profilerkit.count_text import format_count
@@ -89,8 +90,8 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
         has_layers = False
         for case, rows in group_by_case(opened.rows(run=chosen.run)).items():
             measured = [(row, opened.report(row)) for row in rows]  # several entries of a plan may measure one case
-            found = (finding for limit in budget.limits for finding in dict.fromkeys(_check_limit(limit, measured)))
-            findings[case] = tuple(found)
+            by_limit = (dict.fromkeys(_check_limit(limit, measured)) for limit in budget.limits)
+            findings[case] = tuple(chain.from_iterable(by_limit))
             for layers in (report.layers for _, report in measured if report is not None and report.layers is not None):
                 has_layers = True
                 unmatched = [limit for limit in unmatched if not match_layers(layers, limit.pattern or "")]

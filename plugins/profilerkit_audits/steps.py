@@ -71,7 +71,7 @@ def find_splits(
             cuts[index] = p
     ends = [0, *sorted(cuts), len(series)]
     levels = [float(np.median(values[start:end])) for start, end in pairwise(ends) if end]
-    return [Split(cut, cuts[cut], *levels[place : place + 2]) for place, cut in enumerate(sorted(cuts))]
+    return [Split(cut, cuts[cut], *levels[part : part + 2]) for part, cut in enumerate(sorted(cuts))]
 
 
 def control_rate(p_values: Sequence[float]) -> list[float]:
