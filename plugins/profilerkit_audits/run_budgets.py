@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import chain
 from os import PathLike
 
@@ -14,7 +15,7 @@ from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.checking import select_broken
 from profilerkit_budgets.forms import FORMS, format_junit_suites, name_finding
-from profilerkit_budgets.layer_limits import UnmatchedPatternError, match_layers
+from profilerkit_budgets.layer_limits import UnmatchedPatternError
 from profilerkit_budgets.limits import Limit
 
 from .lookup import find_run, open_store
@@ -85,21 +86,24 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
             if not chosen.plan.get("budgets"):
                 raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
             budget = Budget.of(chosen.plan["budgets"])
-        unmatched = [limit for limit in budget.limits if limit.pattern is not None]
         findings: dict[CaseName, tuple[Finding, ...]] = {}
-        has_layers = False
+        paths: set[str] = set()  # of the layers of all models
         for case, rows in group_by_case(opened.rows(run=chosen.run)).items():
             measured = [(row, opened.report(row)) for row in rows]  # several entries of a plan may measure one case
             by_limit = (dict.fromkeys(_check_limit(limit, measured)) for limit in budget.limits)
             findings[case] = tuple(chain.from_iterable(by_limit))
-            for layers in (report.layers for _, report in measured if report is not None and report.layers is not None):
-                has_layers = True
-                unmatched = [limit for limit in unmatched if not match_layers(layers, limit.pattern or "")]
-    if has_layers and unmatched:
-        findings[NO_CASE] = tuple(
-            _fail(limit, "no model of the run has a layer that this matches") for limit in unmatched
-        )
+            tables = [report.layers for _, report in measured if report is not None and report.layers is not None]
+            paths |= {layer["path"] for table in tables for layer in table if layer["path"]}
+    unmatched = tuple(limit for limit in budget.limits if paths and _matches_none(limit, paths))
+    if unmatched:
+        why = "no model of the run has a layer that this matches"
+        findings[NO_CASE] = tuple(_fail(limit, why) for limit in unmatched)
     return RunCheck(chosen.run, findings)
+
+
+def _matches_none(limit: Limit, paths: Iterable[str]) -> bool:
+    """Return whether a limit is of layers, and of none that has one of these paths."""
+    return limit.pattern is not None and not any(fnmatchcase(path, limit.pattern) for path in paths)
 
 
 def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:

@@ -31,10 +31,10 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     and a pattern without a match.
     """
     column = require_column_of_layers(limit)
-    layers = _require_layers(report, column, limit)
-    matching = match_layers(layers, limit.pattern or "")
+    rows = [row for row in _require_layers(report, column, limit) if row["path"]]
+    matching = [row for row in rows if fnmatchcase(row["path"], limit.pattern or "")]
     if not matching:
-        nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in layers if row["path"]])[:5])
+        nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
         raise UnmatchedPatternError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     uncounted = _list_uncounted(report, column)
     before = {}
@@ -52,11 +52,6 @@ def require_column_of_layers(limit: Limit) -> str:
         raise BudgetError(f"{limit}: layers have limits of {', '.join(LAYER_COLUMNS)}, not of {limit.key}")
     limit.bound(Column.of(column).unit)
     return column
-
-
-def match_layers(layers: LayerTable, pattern: str) -> list[Mapping[str, Any]]:
-    """Return the layers whose path a pattern matches; the model itself, whose path is empty, is none of them."""
-    return [row for row in layers if row["path"] and fnmatchcase(row["path"], pattern)]
 
 
 def _require_layers(report: Report, column: str, limit: Limit) -> LayerTable:
