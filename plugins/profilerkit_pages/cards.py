@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -111,11 +111,7 @@ def summarize(result: Report | Comparison, grid: Grid) -> Summary:
         elif any(isinstance(record.value, Table) and record.value for record in present):
             continue  # the page has a table of it below
         elif any(map(_is_value, present)):
-            if isinstance(result, Comparison):
-                values = _compare_values(result, records, grid, row)
-            else:
-                values = [_describe_value(result, record, grid, row) for record in present]
-            cards.append(Card(title, visible(present[0].description), tuple(values)))
+            cards.append(Card(title, visible(present[0].description), tuple(_list_values(result, records, grid, row))))
         else:
             names.append(_name_text(title, records))
     without = tuple(Gap(", ".join(titles), *states_and_reasons) for states_and_reasons, titles in gaps.items())
@@ -147,43 +143,36 @@ def _name_text(title: str, records: Sequence[StatusRecord | None]) -> str:
 # Values of cards ------------------------------------------------------------------------------------------------------
 
 
-def _describe_value(report: Report, record: StatusRecord, grid: Grid, row: int) -> Value:
-    """Return the value of one model, from a row of its grid: the metric, the value, the unit, the completeness."""
-    _, text, unit, _ = grid.rows[row]
-    value, measured = record.value, record.text_parts
-    bare = _make_value(report, record, text, grid.marks.get((row, 1), ""))
-    if measured is None or not isinstance(value, Measurement):
-        return replace(bare, unit=unit, interval=write_in_full(record))
-    interval = measured.interval if value.is_range else f"{value.interval_name} {measured.interval}"
-    text = f"{record.sign}{measured.number}"
-    return replace(bare, text=text, unit=unit, interval=interval)
+def _list_values(
+    result: Report | Comparison, records: Sequence[StatusRecord | None], grid: Grid, row: int
+) -> Iterator[Value]:
+    """Yield the value of each model, from a row of the grid; without a record the value is not measured.
 
-
-def _compare_values(
-    comparison: Comparison, records: Sequence[StatusRecord | None], grid: Grid, row: int
-) -> list[Value]:
-    """Return the values of all models, from a row of the comparison's grid.
-
-    The row has the metric, the value of each model, and for each later model how far it is better than the first.
+    The row has the metric, and the value of each model. Behind them are for a report the unit and the completeness, and
+    for a comparison how far each later model is better than the first.
     """
-    values = []
-    for index, (report, record) in enumerate(zip(comparison.reports, records, strict=True)):
-        column, column_of_better = 1 + index, len(records) + index
-        value = _make_value(report, record, grid.rows[row][column], grid.marks.get((row, column), ""))
-        is_compared = record is not None and index > 0 and grid.rows[row][column_of_better] != "-"
-        if is_compared:
-            better, verdict = grid.rows[row][column_of_better], grid.marks.get((row, column_of_better), "")
-            value = replace(value, better=better, verdict=verdict)
-        values.append(value)
-    return values
+    for index, (report, record) in enumerate(zip(result.reports, records, strict=True)):
+        name, text = visible(report.name), grid.rows[row][1 + index]
+        if record is None:
+            yield Value(name, text, state="absent")
+            continue
+        state, reason, mark = record.completeness.value, _write_reason(record), grid.marks.get((row, 1 + index), "")
+        value = Value(name, text, state=state, reason=reason, sign=record.sign, mark=mark)
+        if not isinstance(result, Comparison):
+            value = _set_unit_apart(value, record, grid.rows[row][2])
+        elif index and grid.rows[row][len(records) + index] != "-":
+            better = len(records) + index
+            value = replace(value, better=grid.rows[row][better], verdict=grid.marks.get((row, better), ""))
+        yield value
 
 
-def _make_value(report: Report, record: StatusRecord | None, text: str, mark: str) -> Value:
-    """Return a value in the form of every page; without a record the value is not measured."""
-    name = visible(report.name)
-    if record is None:
-        return Value(name, text, state="absent")
-    return Value(name, text, state=record.completeness.value, reason=_write_reason(record), sign=record.sign, mark=mark)
+def _set_unit_apart(value: Value, record: StatusRecord, unit: str) -> Value:
+    """Return a value with its unit, and with the interval of a measurement or all digits of a count."""
+    measured = record.text_parts
+    if measured is None or not isinstance(record.value, Measurement):
+        return replace(value, unit=unit, interval=write_in_full(record))
+    interval = measured.interval if record.value.is_range else f"{record.value.interval_name} {measured.interval}"
+    return replace(value, text=f"{record.sign}{measured.number}", unit=unit, interval=interval)
 
 
 def _write_reason(record: StatusRecord) -> str:
