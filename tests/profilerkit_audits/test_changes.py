@@ -15,14 +15,8 @@ from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 from profilerkit_audits import Row, RowStatus, Value
 from profilerkit_audits.changes import Change, judge_move
-from profilerkit_audits.responsible_layers import (
-    Move,
-    OperatorSum,
-    compare_operators,
-    find_layers,
-    leave_out_renamed,
-    sum_operators,
-)
+from profilerkit_audits.responsible_layers import Move, find_layers, leave_out_renamed
+from profilerkit_audits.responsible_operators import OperatorSum, compare_operators, sum_operators
 from profilerkit_audits.series import CaseName
 from profilerkit_numpy.layers import Sequential, dense
 
