@@ -14,12 +14,7 @@ from profilerkit.trace.columns import WORK
 from .responsible_operators import compare_operators, sum_operators
 
 #: By metric, the column of the aligned layers whose sum is the metric.
-_COLUMNS = {
-    "macs": "own_macs",
-    "flops": "own_flops",
-    "total_params": "own_params",
-    "model_size": "own_params",
-}
+_COLUMNS = {"macs": "own_macs", "flops": "own_flops", "total_params": "own_params"}
 #: How many kinds of moves are named.
 _NAMED = 4
 
@@ -35,26 +30,33 @@ class Move(NamedTuple):
 def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     """Return the layers in which a metric moved, the largest differences first, equal layers of a type in one text.
 
-    The changed operators stand behind the difference of a layer; for equal layers, the operators of the first. Layers
-    that have only another name are left out. For the peak of memory it is the layer at the peak, and if that moved, the
+    A size is explained by parameters; if these are equal, as with another dtype, by the bytes of innermost layers. The
+    changed operators stand behind the difference of a layer; for equal layers, the operators of the first. Layers that
+    have only another name are left out. For the peak of memory it is the layer at the peak, and if that moved, the
     layers in both reports.
     """
     if metric == "memory_footprint":
         places = dict.fromkeys(filter(None, map(_find_peak, (before, after))))
         return (f"peak in {', then in '.join(places)}",) if places else ()
-    column = _COLUMNS.get(metric)
-    if column is None or any(side.layers is None or column not in side.layers.columns for side in (before, after)):
-        return ()
-    parameters = before.get("total_params"), after.get("total_params")
-    if metric == "model_size" and None not in parameters and parameters[0] == parameters[1]:
-        return ("as many parameters as before: buffers or dtypes differ",)
-    return tuple(_describe_moves(before, after, metric, column))
+    column, unit, otherwise = _COLUMNS.get(metric, ""), "", ""
+    if metric == "model_size":
+        parameters = before.get("total_params"), after.get("total_params")
+        column, unit = "own_params", " parameters"
+        if None not in parameters and parameters[0] == parameters[1]:
+            column, unit, otherwise = "weight_bytes", " B", "as many parameters as before: buffers or dtypes differ"
+    if any(side.layers is None or column not in side.layers.columns for side in (before, after)):
+        return tuple(filter(None, [otherwise]))
+    return tuple(_describe_moves(before, after, metric, column, unit)) or tuple(filter(None, [otherwise]))
 
 
-def _describe_moves(before: Report, after: Report, metric: str, column: str) -> Iterator[str]:
-    """Yield a text for the layers that moved alike, the largest sum first, and how many more layers there are."""
+def _describe_moves(before: Report, after: Report, metric: str, column: str, unit: str) -> Iterator[str]:
+    """Yield a text for the layers that moved alike, the largest sum first, and how many more layers there are.
+
+    Of a column that includes the layers inside these are innermost layers.
+    """
     alike: dict[Move, list[Mapping[str, Any]]] = {}
-    for row in align(before, after, columns=(column,)):
+    rows = [row for row in align(before, after, columns=(column,)) if column.startswith("own_") or row["is_leaf"]]
+    for row in rows:
         difference = find_difference(row, column)
         if difference:
             kind = row["type" if row["change"] == "removed" else "other_type"]
@@ -63,7 +65,6 @@ def _describe_moves(before: Report, after: Report, metric: str, column: str) -> 
     moves = sorted(numbers, key=lambda move: -abs(move.difference * numbers[move]))
     are_known = metric in WORK and before.operators is not None and after.operators is not None
     old, new = (sum_operators(report, metric) if are_known else {} for report in (before, after))
-    unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     for move in moves[:_NAMED]:
         first = alike[move][0]
         text = _write_move(move, first["path"] or "(model)", numbers[move], unit)

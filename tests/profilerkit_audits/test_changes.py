@@ -41,11 +41,21 @@ def test_layers_with_another_name_are_left_out() -> None:
 
 
 def test_a_size_that_moved_without_its_parameters() -> None:
-    """A layer of 4 x 8 on both sides: nothing but buffers or dtypes can have moved its bytes."""
+    """A layer of 4 x 8 on both sides: nothing but what layers with others inside hold can have moved its bytes."""
     metrics = ["model_size", "total_params"]
     one, two = (profile(Sequential(dense(4, width)), input_shape=(4,), metrics=metrics) for width in (8, 9))
     assert find_layers(one, one, "model_size") == ("as many parameters as before: buffers or dtypes differ",)
     assert find_layers(one, two, "model_size")[0].endswith("(Dense): +5 parameters"), "4 weights and a bias"
+
+
+def test_a_size_that_moved_by_dtypes_names_the_layers() -> None:
+    """Of 40 and 18 parameters the first layer has 2 bytes each instead of 4: 80 bytes less."""
+    metrics = ["model_size", "total_params"]
+    whole = profile(Sequential(dense(4, 8), dense(8, 2)), input_shape=(4,), metrics=metrics)
+    assert whole.layers is not None
+    assert [row["weight_bytes"] for row in whole.layers if row["is_leaf"]] == [160, 72]
+    halved = LayerTable({**row, "weight_bytes": 80} if row["weight_bytes"] == 160 else row for row in whole.layers)
+    assert find_layers(whole, replace(whole, layers=halved), "model_size") == ("0 (Dense): -80 B",)
 
 
 def test_a_layer_whose_count_is_unknown_did_not_move() -> None:
