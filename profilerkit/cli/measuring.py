@@ -183,7 +183,7 @@ def _end_in_a_line() -> Iterator[None]:
     """End the command with a line and an exit code where measuring raises."""
     try:
         yield
-    except click.ClickException:
+    except (click.ClickException, MemoryError):
         raise
     except IncompleteStatusError as error:
         fail(str(error), NOT_KEPT, error)
@@ -191,8 +191,6 @@ def _end_in_a_line() -> Iterator[None]:
         fail(str(error), USAGE, error)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
-    except MemoryError:
-        raise
     except Exception as error:  # whatever the model raised: with --strict nothing is kept
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
 

@@ -133,6 +133,8 @@ def run_jobs(jobs: Sequence[Job], limits: Limits, preload: tuple[str, ...] | Non
         for job in jobs:
             runs.append(IsolatedRun(replace(job, own_plugins_alone=alone, in_turn=in_turn), limits, preload))
             wait_for_answer(runs[-1])
+            if runs[-1].progress.error is not None:
+                runs[-1].result()  # raises it, before any model is timed
         run_in_turn(runs)
         return [run.result() for run in runs]
     finally:

@@ -365,6 +365,12 @@ def test_a_comparison_needs_two_and_a_name_for_each() -> None:
         isolated_comparison("a:b", "c:d", names=["x"])
 
 
+def test_a_model_that_there_is_not_is_an_error_before_another_one_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profilerkit.isolation.api.run_in_turn", lambda runs: pytest.fail("a model was timed"))
+    with pytest.raises(InputError, match="has no 'fin'; it has, nearest first: fine"):
+        isolated_comparison(f"{MODELS}:fine", f"{MODELS}:fin", **TWICE, **QUICK)
+
+
 class Waiting:
     """A process that waits to run one function after the other, and notes which."""
 
