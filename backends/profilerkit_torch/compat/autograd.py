@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import torch
@@ -88,12 +89,13 @@ class _SumWatch(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@cache
 def count_references_in_sum() -> tuple[int, int, int] | None:
     """Return the result of `count_references` for a gradient to which torch adds another gradient in place.
 
     Torch adds in place if only the sum refers to the first gradient, but not while a mode is active: so a recorder does
     not see it, and compares the references of a sum with this result. The counts differ between releases, so they are
-    taken in a backward pass of ``-x + -x`` before the recorded pass. It saves no tensors, because the user may have
+    taken once, in a backward pass of ``-x + -x`` before a recorded pass. It saves no tensors, because the user may have
     hooks for saved tensors.
     """
     with disable_dispatch_modes(), torch.inference_mode(False), torch.enable_grad(), _SumWatch() as watch:

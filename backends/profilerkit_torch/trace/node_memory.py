@@ -85,14 +85,21 @@ class _Node(NamedTuple):
 
 
 class NodeMemory:
-    """Follows the nodes of a backward pass by their operators, of which those recorded so far are given, and grow."""
+    """Follows the nodes of a backward pass by their operators, of which those recorded so far are given, and grow.
 
-    def __init__(self, live: LiveBytes, operators: Sequence[OpRecord]) -> None:
+    ``below_autograd`` says whether autograd's kernels are left out, of which that of a sum refers to its terms too.
+    """
+
+    def __init__(self, live: LiveBytes, operators: Sequence[OpRecord], *, below_autograd: bool = False) -> None:
         #: The bytes that may be alive while the node runs; None if all bytes alive count.
         self.most_alive: int | None = None
         self._live = live
         self._operators = operators
-        self._references_in_sum = count_references_in_sum()
+        references = count_references_in_sum()
+        if references is not None and below_autograd:
+            of_tensor, *others = references
+            references = (of_tensor - 1, *others)
+        self._references_in_sum = references
         self._running = _Node(-1, 0, 0)
 
     def begin_operator(self, node: Any, func: Any, args: Any) -> Any:

@@ -90,8 +90,9 @@ class Recorder(WatchingMode, PassRecord):
         self._plans: PlanStore = find_plans(settings.kernels) if settings.on_meta else PlanStore({}, {})
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
-        #: The memory of the nodes of backward passes; below autograd none runs.
-        self._node_memory = None if settings.below_autograd else NodeMemory(self.live, self.operators)
+        self._node_memory = NodeMemory(self.live, self.operators, below_autograd=settings.below_autograd)
+        #: The node of a backward pass that runs.
+        self._node: Any = None
 
     def refuse(self, reason: Refusal) -> NoReturn:
         """Raise an error that the model may catch, and have the pass be void."""
@@ -115,22 +116,20 @@ class Recorder(WatchingMode, PassRecord):
                 if func in EMPTY:
                     self.origins.exposed.note_empty(result)
                 return result
-        if self.settings.below_autograd:
+        if self.settings.below_autograd and _is_grad_enabled():
             self._require_no_gradients(args, kwargs)
         return self._dispatch(func, args, kwargs)
 
     def _require_no_gradients(self, args: Any, kwargs: Any) -> None:
-        """Refuse an operator whose result would have a gradient in a run, and one of a backward pass."""
-        if find_current_node() is not None:  # of a transform: torch adds gradients up in place
-            self.refuse(Refusal.GRADIENTS)
-        if _is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_among(args, kwargs)):
+        """Refuse an operator whose result would have a gradient in a run."""
+        if any(tensor.requires_grad for tensor in tensors_among(args, kwargs)):
             self.refuse(Refusal.GRADIENTS)
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Replay an operator that is remembered, or run it."""
-        if self._node_memory is not None:
-            func = self._node_memory.begin_operator(self._find_node(), func, args)
-            self.most_alive = self._node_memory.most_alive
+        self._node = self.most_alive = None
+        if find_current_node() is not None:
+            func = self._enter_node(func, args)
         if not kwargs:
             kwargs = {}
             if id(func) in self._views:
@@ -144,6 +143,13 @@ class Recorder(WatchingMode, PassRecord):
         if plan is not None and plan.make is not None and self.settings.on_meta:
             return self._replay(plan, plan.make(args), call, signature)
         return self._run(call, signature.key, signature.has_suspects)
+
+    def _enter_node(self, func: Any, args: Any) -> Any:
+        """Note the node of a backward pass that runs, and return the operator that a run without a mode would have."""
+        self._node = self._find_node()
+        func = self._node_memory.begin_operator(self._node, func, args)
+        self.most_alive = self._node_memory.most_alive
+        return func
 
     def _find_node(self) -> Any:
         """Return the node of a backward pass in which operators run without gradients of their own; else None."""
@@ -298,8 +304,8 @@ class Recorder(WatchingMode, PassRecord):
         if operator.is_masked and not self._covered:
             operator = replace(operator, attended_macs=count_macs_under_mask(call, operator.macs, self.values))
         inside = plan.bytes_inside
-        if self._node_memory is not None:
-            inside += count_beside_mask(self._find_node(), call.func, call.args, self.settings.kernels)
+        if self._node is not None:
+            inside += count_beside_mask(self._node, call.func, call.args, self.settings.kernels)
         self._record(operator, reads, inside)
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
