@@ -105,6 +105,19 @@ def _count_in_matmul(product: Operation) -> int:
     return _count_in_product(product) if dimensions in ((2, 2), (2, 1)) else 0
 
 
+#: The fewest multiplications of a product of two matrices of a batch for which the CPU asks a library.
+_FEWEST_MULTIPLICATIONS = 400
+
+
+def _count_in_batch_product(product: Operation) -> int:
+    """Return the bytes of the copies of two matrices of a batch: the CPU multiplies one pair after the other."""
+    *_, left, right = (value for value in product.arguments.values() if isinstance(value, torch.Tensor))
+    if not product.is_on("cpu") or not (is_plain(left) and is_plain(right) and len(left)):
+        return 0
+    multiplications = left.shape[1:].numel() * right.shape[2]
+    return sum(map(_count_copy_of_matrix, (left[0], right[0]))) if multiplications >= _FEWEST_MULTIPLICATIONS else 0
+
+
 def _count_copy_of_matrix(matrix: torch.Tensor) -> int:
     """Return the bytes of a copy of a matrix, if its product with another matrix makes one."""
     if matrix.dim() != 2 or not is_plain(matrix):
@@ -282,6 +295,16 @@ def _count_in_softmax_gradient(softmax: Operation) -> int:
     return int(gradient.numel() * itemsize) if softmax.is_on("cuda") else 0
 
 
+def _count_in_gelu_gradient(gradient: Operation) -> int:
+    """Return the bytes of the output's gradient, and of the result, in the layout of the input, which oneDNN needs."""
+    x, dy = gradient.x, gradient.arguments["dy"]
+    is_onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled  # type: ignore[attr-defined]
+    takes_it = x.dtype is torch.float32 and x.is_contiguous() and gradient.get("approximate", "none") == "none"
+    if not (gradient.is_on("cpu") and is_onednn and takes_it):
+        return 0
+    return sum(x.nbytes for tensor in (dy, gradient.result) if not tensor.is_contiguous())
+
+
 # Losses (``Loss.cpp``) of tensors of one shape and dtype: of others `find_unknown_inside` says that more is made ------
 
 
@@ -297,7 +320,13 @@ def _count_in_loss_of_logits(loss: Operation) -> int:
     """
     weight = loss.get("pos_weight")
     less_one = 0 if weight is None else count_stored_bytes(weight)
-    return count_stored_bytes(loss.x) + _count_in_loss(loss) + less_one
+    copied = _count_copy_on_cpu(_count_copy, "x", loss)  # for the sigmoid, when that factor is there
+    return count_stored_bytes(loss.x) + _count_in_loss(loss) + max(less_one, copied)
+
+
+def _count_in_likelihood_loss(loss: Operation) -> int:
+    """Return the bytes of the CPU's copy of an input with gaps, of which it adds the chosen numbers up."""
+    return _count_copy_on_cpu(_count_copy, "x", loss) if loss.get("reduction", 1) else 0
 
 
 def _count_in_ctc_gradient(gradient: Operation) -> int:
@@ -537,6 +566,8 @@ def _count_in_transform(transform: Operation) -> int:
     if not transform.is_on("cpu") or not torch.backends.mkl.is_available():
         return 0
     x = transform.x
+    if any(stride == 0 and size > 1 for stride, size in zip(x.stride(), x.shape, strict=True)):
+        return x.numel() * x.element_size()  # it takes nothing that is repeated
     transformed = {dim % x.dim() for dim in transform.arguments["dim"]}
     batch = [(x.stride(dim), x.shape[dim]) for dim in range(x.dim()) if dim not in transformed and x.shape[dim] > 1]
     return 0 if _is_one_dimension(sorted(batch, reverse=True)) else count_stored_bytes(x)
@@ -612,7 +643,11 @@ def _count_in_bags_gradient(gradient: Operation) -> int:
 _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_in_product: "mm.default addmm.default mv.default addmv.default",
     _count_in_matmul: "matmul.default",
-    partial(_count_copy_on_cpu, _count_copy, "x"): "max_pool1d.default col2im.default",
+    _count_in_batch_product: "bmm.default baddbmm.default",
+    partial(_count_copy_on_cpu, _count_copy, "x"): """
+        max_pool1d.default col2im.default log_sigmoid.default log_sigmoid_forward.default bucketize.Tensor
+        searchsorted.Tensor
+    """,
     partial(_count_copy_on_cpu, _count_copy, "dy"): """
         _log_softmax_backward_data.default native_layer_norm_backward.default embedding_dense_backward.default
     """,
@@ -649,6 +684,8 @@ _OPERATORS: dict[Callable[[Operation], int], str] = {
     _count_copy_of_input: "_softmax.default _log_softmax.default",
     _count_in_softmax_gradient: "_softmax_backward_data.default",
     _count_in_loss: "huber_loss.default mse_loss.default smooth_l1_loss.default",
+    _count_in_gelu_gradient: "gelu_backward.default",
+    _count_in_likelihood_loss: "nll_loss_forward.default nll_loss2d_forward.default",
     _count_in_loss_of_logits: "binary_cross_entropy_with_logits.default",
     _count_in_ctc_gradient: "_ctc_loss_backward.default _ctc_loss_backward.Tensor",
     _count_in_margin_gradient: "soft_margin_loss_backward.default",

@@ -12,6 +12,7 @@ from tiny import BACKEND, Call
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch_threads import one_thread
 
 from profilerkit import ModelInputs, profile
 from profilerkit_torch.trace import bytes_inside, row_sums
@@ -868,3 +869,50 @@ def test_a_vector_times_matrices_is_taken_apart_as_in_a_run() -> None:
     model, inputs = Call(lambda self, x, y: x @ y), ModelInputs(vector, matrices)
     assert BACKEND.trace(model, inputs).memory.peak_bytes() == vector.nbytes + matrices.nbytes + 5 * 5 * 4
     assert BACKEND.measure_memory(model, inputs) == vector.nbytes + matrices.nbytes + 5 * 5 * 4
+
+
+#: Rows of 64 numbers as an operator gets them: repeated, and every second one of each row of a tensor twice as wide.
+APART: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "side by side": lambda x: x[:32].view(64, 64),
+    "repeated": lambda x: x[:1, :64].expand(64, 64),
+    "with gaps": lambda x: x[:, ::2],
+}
+#: By name: a function of these, the bytes that it makes beside its input, without and with a copy of what lies apart.
+COPYING: dict[str, tuple[Callable[[torch.Tensor], Any], int, int]] = {
+    # The result, and one matrix of three.
+    "bmm": (lambda x: torch.bmm(x.expand(3, 64, 64), torch.ones(1, 64, 64).expand(3, 64, 64)), 4 * 16384, 16384),
+    # The loss of each row's class, the classes, and how many they are.
+    "nll_loss": (lambda x: F.nll_loss(x, torch.zeros(64, dtype=torch.long)), 64 * 8 + 4 + 4, 16384),
+    "nll_loss of each": (
+        lambda x: F.nll_loss(x, torch.zeros(64, dtype=torch.long), reduction="none"),
+        64 * 8 + 64 * 4 + 4,
+        0,
+    ),
+    # The factor of the input, the logarithm of its sigmoid, and the target.
+    "binary_cross_entropy_with_logits": (
+        lambda x: F.binary_cross_entropy_with_logits(x, torch.ones(64, 64), reduction="none"),
+        3 * 16384,
+        16384,
+    ),
+    "bucketize": (lambda x: torch.bucketize(x, torch.zeros(4)), 16 + 64 * 64 * 8, 16384),
+    "rfft": (torch.fft.rfft, 64 * 33 * 8, 16384),
+    # The gradient of a GELU by that of its output: its input, the number one, and the result.
+    "gelu": (lambda x: torch.ops.aten.gelu_backward(x, torch.ones(64, 64)), 2 * 16384, 16384),
+}
+
+
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")
+@pytest.mark.parametrize("rows", APART)
+@pytest.mark.parametrize("name", COPYING)
+def test_an_operator_copies_rows_that_lie_apart(name: str, rows: str) -> None:
+    """By hand and by the allocator; a transform takes rows with gaps as they are."""
+    function, made, copied = COPYING[name]
+    x = torch.rand(64, 128)
+    model = Call(lambda self, x: function(APART[rows](x)))
+    is_copied = rows == "repeated" or (rows == "with gaps" and name != "rfft")
+    expected = x.nbytes + made + (copied if is_copied else 0)
+    with one_thread():
+        measured = BACKEND.measure_memory(model, ModelInputs(x))
+    peak = BACKEND.trace(model, ModelInputs(x)).memory.peak_bytes()
+    assert peak == pytest.approx(measured, abs=32)
+    assert peak == pytest.approx(expected, abs=32)
