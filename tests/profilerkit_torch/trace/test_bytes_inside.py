@@ -878,7 +878,7 @@ APART: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "with gaps": lambda x: x[:, ::2],
 }
 #: By name: a function of these, the bytes that it makes beside its input, without and with a copy of what lies apart.
-COPYING: dict[str, tuple[Callable[[torch.Tensor], Any], int, int]] = {
+OF_ROWS: dict[str, tuple[Callable[[torch.Tensor], Any], int, int]] = {
     # The result, and one matrix of three.
     "bmm": (lambda x: torch.bmm(x.expand(3, 64, 64), torch.ones(1, 64, 64).expand(3, 64, 64)), 4 * 16384, 16384),
     # The loss of each row's class, the classes, and how many they are.
@@ -903,10 +903,10 @@ COPYING: dict[str, tuple[Callable[[torch.Tensor], Any], int, int]] = {
 
 @pytest.mark.filterwarnings("ignore:torch.searchsorted")
 @pytest.mark.parametrize("rows", APART)
-@pytest.mark.parametrize("name", COPYING)
+@pytest.mark.parametrize("name", OF_ROWS)
 def test_an_operator_copies_rows_that_lie_apart(name: str, rows: str) -> None:
     """By hand and by the allocator; a transform takes rows with gaps as they are."""
-    function, made, copied = COPYING[name]
+    function, made, copied = OF_ROWS[name]
     x = torch.rand(64, 128)
     model = Call(lambda self, x: function(APART[rows](x)))
     is_copied = rows == "repeated" or (rows == "with gaps" and name != "rfft")
