@@ -298,7 +298,7 @@ def _count_in_softmax_gradient(softmax: Operation) -> int:
 def _count_in_gelu_gradient(gradient: Operation) -> int:
     """Return the bytes of the output's gradient, and of the result, in the layout of the input, which oneDNN needs."""
     x, dy = gradient.x, gradient.arguments["dy"]
-    is_onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled  # type: ignore[attr-defined]
+    is_onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
     takes_it = x.dtype is torch.float32 and x.is_contiguous() and gradient.get("approximate", "none") == "none"
     if not (gradient.is_on("cpu") and is_onednn and takes_it):
         return 0

@@ -97,8 +97,8 @@ class NodeMemory:
         self._operators = operators
         references = count_references_in_sum()
         if references is not None and below_autograd:
-            of_tensor, *others = references
-            references = (of_tensor - 1, *others)
+            of_tensor, of_storage, in_python = references
+            references = of_tensor - 1, of_storage, in_python
         self._references_in_sum = references
         self._running = _Node(-1, 0, 0)
 
