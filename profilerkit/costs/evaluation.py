@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from operator import index
 from typing import Any, NamedTuple
 
 from ..error_text import shown
@@ -89,23 +90,27 @@ def evaluate_formula(
             f"the cost formula of {what} raised {plugin_error_text(error)}; "
             f"it was called with {shown_call()}{blame and f'; {blame}'}"
         ) from error
-    if isinstance(cost, Cost) and not cost.is_counted:
-        return None
     fault = describe_fault(cost)
     if fault:
         raise CostFormulaError(f"the cost formula of {what} {fault}")
-    return cost
+    return Cost(*map(index, cost)) if cost.is_counted else None  # a count of numpy's would wrap around in a sum
 
 
 def describe_fault(cost: object) -> str:
-    """Return a text about the fault of a formula's result; an empty text for a `Cost` of counts.
+    """Return a text about the fault of a formula's result; an empty text for a `Cost` of counts, and for `UNCOUNTED`.
 
     >>> describe_fault(Cost(0, 512.0))
     'returned Cost(macs=0, flops=512.0), which is no Cost of whole numbers that are 0 or more'
     """
     if not isinstance(cost, Cost):
-        return f"returned {cost!r}, which is no Cost"
-    for number in cost:
-        if not hasattr(number, "__index__") or number < 0:
-            return f"returned {cost!r}, which is no Cost of whole numbers that are 0 or more"
+        return f"returned {shown(cost)}, which is no Cost"
+    if cost.is_counted and not all(map(_is_count, cost)):
+        return f"returned {shown(cost)}, which is no Cost of whole numbers that are 0 or more"
     return ""
+
+
+def _is_count(number: Any) -> bool:
+    try:
+        return index(number) >= 0
+    except TypeError:  # an array of several too
+        return False

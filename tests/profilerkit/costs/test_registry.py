@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
@@ -270,6 +272,25 @@ def test_what_a_formula_returns_is_checked() -> None:
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     with pytest.raises(CostFormulaError, match=r"^the cost formula of a returned \(0, 1\), which is no Cost"):
         evaluate_formula("a", lambda: (0, 1), lambda: "x")
+
+
+def test_counts_are_of_pythons_own_integers() -> None:
+    """Three of `numpy.uint8(200)` were 88: those of numpy's integers wrap around where they are added up."""
+    numbers: list[Any] = [np.uint8(200), np.int32(200), np.array(200)]
+    for number in numbers:
+        counted = evaluate_formula("a", partial(cost.Cost, number, number), lambda: "")
+        assert counted is not None
+        assert [type(count) for count in counted] == [int, int]
+        assert counted.times(3) == (600, 600)
+    with pytest.raises(CostFormulaError, match="which is no Cost of whole numbers that are 0 or more$"):
+        evaluate_formula("a", lambda: cost.Cost(np.array([1, 2]), 3), lambda: "")  # type: ignore[arg-type]
+    with pytest.raises(CostFormulaError, match=r"^the cost formula of a returned <Silent .*>, which is no Cost$"):
+        evaluate_formula("a", Silent, lambda: "")
+
+
+class Silent:
+    def __repr__(self) -> str:
+        raise RuntimeError
 
 
 def test_the_formulas_of_a_backend_are_nobodys_own() -> None:

@@ -15,7 +15,7 @@ from profilerkit import (
     Profiler,
     RegistrationConflictError,
 )
-from profilerkit.costs import Cost, CostRegistry, evaluate_formula
+from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, evaluate_formula
 from profilerkit.hooks import backend_additions
 from profilerkit.hooks.backend_additions import op_costs as costs_of_plugins
 from profilerkit.hooks.manager import manager
@@ -90,6 +90,12 @@ def test_a_plugin_is_named_whose_formula_returns_no_counts(install: Any, priced:
     )
     with pytest.raises(CostFormulaError, match=said):
         evaluate_formula("attend", Priced.costs["attend"], lambda: "()")
+
+
+def test_a_formula_of_a_plugin_may_leave_a_call_uncounted(install: Any, priced: BackendInfo) -> None:
+    install("mine", "my-costs", backends=make_offering(priced), op_costs=lambda: {"attend": lambda: UNCOUNTED})
+    Profiler(FakeModel())
+    assert evaluate_formula("attend", Priced.costs["attend"], lambda: "()") is None
 
 
 def test_two_plugins_that_offer_a_formula_for_one_operator(install: Any, priced: BackendInfo) -> None:
