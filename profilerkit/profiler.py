@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
+from .backend_kit.failures import require_answer
 from .data_splits import DataLoader, ForwardPass, wrap_splits
 from .errors import ArgumentError, NotOfferedError
 from .hooks import offers
@@ -78,7 +79,9 @@ class Profiler:
         self._opened = open_model(model, backend, self.backend_class)
         self.model: Any = self._opened.model
         self.backend: Backend = self._opened.backend
-        self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
+        self.name = MODEL_NAME("name", name) or require_answer(
+            self.backend.name, "model_name", self.backend.model_name(self.model), str
+        )
         self.data_splits: dict[str, DataLoader] = {} if data_splits is None else self._wrap(data_splits)
         self._registry = _ON_DEMAND.copy()
         self._memory: dict[str, Remembered] = {}

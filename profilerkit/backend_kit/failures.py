@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from traceback import walk_tb
 from types import TracebackType
+from typing import TypeVar
 
-from ..error_text import list_causes
+from ..error_text import list_causes, shown
 from ..errors import BackendFailedError, ModelFailedError, ProfilerKitError, error_summary, model_failed
 from ..process.user_lines import is_loaded_file
 from .installed import describe_untested
@@ -21,8 +22,10 @@ __all__ = [
     "name_backend",
     "note_layer",
     "note_raising_layer",
+    "require_answer",
 ]
 
+T = TypeVar("T")
 #: Where an error that left a layer has the path of that layer.
 _LAYER = "_profilerkit_layer"
 
@@ -107,6 +110,16 @@ def name_backend(backend: str, method: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise backend_failed(error, backend, f"its method {method}()") from error
+
+
+def require_answer(backend: str, method: str, answer: T, kind: type) -> T:
+    """Return what a method of a backend has returned; raises `BackendFailedError` for what is not of the kind."""
+    if not isinstance(answer, kind):
+        raise BackendFailedError(
+            f"the {backend} backend returned {shown(answer)} from its method {method}(), which is no {kind.__name__}; "
+            "this is a fault of the backend, not of the model: tell its authors"
+        )
+    return answer
 
 
 def find_raising_line(error: BaseException, package: str) -> str | None:

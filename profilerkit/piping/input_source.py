@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from ..arguments.structures import require_shallow
 from ..backend import Backend
+from ..backend_kit.failures import require_answer
 from ..errors import ArgumentError, FailureCode, InputError, ModelFailedError, classify
 from ..input_shapes import DEFAULT_DTYPE, InputShapes, TensorSpec, parse_input_shape, write_shapes
 from ..inputs import ModelInputs, NoInputs
@@ -163,7 +165,7 @@ def find_batch_size(
         return None
     samples = None if model is None else backend.count_samples(model, inputs, trace)
     if samples is not None:
-        return samples
+        return int(require_answer(backend.name, "count_samples", samples, Integral))
     lengths = {_read_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}
     return lengths.pop() if len(lengths) == 1 else None
 

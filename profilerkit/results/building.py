@@ -6,7 +6,6 @@ import hashlib
 import os
 import reprlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -14,7 +13,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from ..backend import Backend
-from ..backend_kit.failures import name_backend
+from ..backend_kit.failures import name_backend, require_answer
 from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
@@ -54,7 +53,7 @@ def build_report(
     report = Report(
         name=name,
         backend=backend.name,
-        model_type=in_plain_names(backend.model_type(model)),
+        model_type=in_plain_names(require_answer(backend.name, "model_type", backend.model_type(model), str)),
         statuses=records,
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs="" if inputs is None else repr(inputs),
@@ -213,8 +212,11 @@ def _describe_environment(backend: Backend, model: Any, device: Any, has_run: bo
     with name_backend(backend.name, "environment"):
         environment = {**facts, **backend.environment()}
     if has_run:
-        with suppress(ProfilerKitError):  # it is on that device no more
-            environment["device"] = backend.resolve_device(model, device)
+        try:
+            resolved = backend.resolve_device(model, device)
+        except ProfilerKitError:  # it is on that device no more
+            return environment
+        environment["device"] = require_answer(backend.name, "resolve_device", resolved, str)
     return environment
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +18,7 @@ from profilerkit import (
     ModelFailedError,
     ModelInputs,
     ModelTrace,
+    Report,
     profile,
 )
 from profilerkit.backend import DeviceLike
@@ -100,6 +103,31 @@ def test_an_error_in_the_models_code_is_the_models(how: str) -> None:
     failure = explain_failure(error, ModelInputs(3), "mine", "my_backend")
     assert isinstance(failure, ModelFailedError)
     assert str(failure).startswith(f"the model raised {type(error).__name__}")
+
+
+@pytest.mark.parametrize(
+    ("method", "answers"),
+    [
+        ("model_name", [5, None, object(), ["x"]]),
+        ("model_type", [5, None, object(), ["x"]]),
+        ("resolve_device", [5, None, object(), ("cpu", 0)]),
+        ("count_samples", ["", "a", 2.5, math.nan, object(), {}, (1, 2)]),
+    ],
+)
+def test_an_answer_of_a_wrong_kind_is_the_backends(method: str, answers: list[Any]) -> None:
+    """It was an error of a renderer, or a file that could not be written."""
+    for answer in answers:
+        odd = type("Odd", (FakeBackend,), {method: lambda self, *args, answer=answer: answer})
+        said = rf"^the fake backend returned .* from its method {method}\(\), which is no .*; this is a fault of the"
+        with pytest.raises(BackendFailedError, match=said):
+            profile(FakeModel(), FakeTensor((1, 3)), backend=odd(), num_iters=2, warmup=0)
+
+
+def test_a_number_of_samples_may_be_of_numpys(tmp_path: Path) -> None:
+    odd = type("Odd", (FakeBackend,), {"count_samples": lambda self, *args: numpy.int32(3)})
+    report = profile(FakeModel(), FakeTensor((3, 3)), backend=odd(), metrics=["macs"])
+    report.save(tmp_path / "report.json")
+    assert Report.load(tmp_path / "report.json").batch_size == 3
 
 
 @pytest.mark.parametrize("kind", [InputError, CostFormulaError])
