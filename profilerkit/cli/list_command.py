@@ -108,8 +108,8 @@ def _list_formulas(backend: Backend) -> Iterator[_Entry]:
     for plugin, costs in op_costs(backend):
         for op, formula in costs.items():
             name = op.__qualname__ if isinstance(op, type) else str(op)
-            place = f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}"
-            yield _Entry(name, place, plugin, formula)
+            where = f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}"
+            yield _Entry(name, where, plugin, formula)
 
 
 def _find_conflicts(backends: Iterable[Backend]) -> Iterator[RegistrationConflictError]:
