@@ -101,7 +101,7 @@ def profilerkit_commands() -> list[CommandInfo]:
         ),
         CommandInfo(
             "compare",
-            import_later("profilerkit.cli.compare_command:command"),
+            import_later("profilerkit.cli.compare_command:compare"),
             "Compare models side by side; the first is the reference.",
             (
                 "profilerkit compare net.py:teacher net.py:student --input-shape 3,32,32",
@@ -116,7 +116,7 @@ def profilerkit_commands() -> list[CommandInfo]:
         ),
         CommandInfo(
             "diff",
-            import_later("profilerkit.cli.diff_command:command"),
+            import_later("profilerkit.cli.compare_command:diff"),
             "Show what changed between two reports or models, layer by layer.",
             ("profilerkit diff old.json net.py:build --input-shape 3,32,32",),
         ),

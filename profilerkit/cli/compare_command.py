@@ -1,4 +1,4 @@
-"""``profilerkit compare REFERENCE OTHER...``."""
+"""``profilerkit compare REFERENCE OTHER...``, and ``profilerkit diff OLD NEW``, which shows what changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["command", "show_comparison"]
+__all__ = ["compare", "diff"]
 
 
 @click.command("compare")
@@ -32,7 +32,7 @@ __all__ = ["command", "show_comparison"]
 @output_options
 @strict_option
 @click.option("--check-outputs", is_flag=True, help="Also run the models on the same inputs and compare their outputs.")
-def command(reference: str, others: tuple[str, ...], check_outputs: bool, **options: Any) -> None:
+def compare(reference: str, others: tuple[str, ...], check_outputs: bool, **options: Any) -> None:
     """Profile models side by side; times are measured in turn.
 
     REFERENCE and each OTHER is a MODEL as 'profilerkit profile' takes it, or a report that was saved as JSON.
@@ -42,10 +42,27 @@ def command(reference: str, others: tuple[str, ...], check_outputs: bool, **opti
         if request.is_isolated:
             raise click.UsageError("--check-outputs runs the models in one process; leave out the options of isolation")
         request = replace(request, further={"check_outputs": True})
-    show_comparison((reference, *others), request, display)
+    _show_comparison((reference, *others), request, display)
 
 
-def show_comparison(specs: Sequence[str], request: Request, display: Display, **further: Any) -> None:
+@click.command("diff")
+@click.argument("old", shell_complete=complete_models)
+@click.argument("new", shell_complete=complete_models)
+@input_options
+@measuring_options
+@isolation_options
+@output_options
+@strict_option
+def diff(old: str, new: str, **options: Any) -> None:
+    """Show what changed between OLD and NEW, metric by metric and layer by layer.
+
+    Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
+    """
+    display = pick(Display, options)
+    _show_comparison((old, new), pick(Request, options), display, changes=not display.layers)
+
+
+def _show_comparison(specs: Sequence[str], request: Request, display: Display, **further: Any) -> None:
     """Show models and saved reports side by side; ``further`` options go to the renderer.
 
     If names are equal, a saved report gets the name of its file, and the other models get numbers. With --metric, saved

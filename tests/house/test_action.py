@@ -185,7 +185,7 @@ def test_the_example_workflow_takes_the_action_and_the_package_from_one_commit_t
 
 @needs_bash
 def test_the_options_of_the_scripts_are_those_of_the_commands() -> None:
-    from profilerkit.cli.diff_command import command as diff
+    from profilerkit.cli.compare_command import diff
     from profilerkit_budgets.check_command import command as check
 
     for command, script in ((check, CHECK["run"].partition("profilerkit diff")[0]), (diff, CHECK["run"])):
