@@ -51,25 +51,25 @@ class Pass(DevicePass):
     ) -> None:
         super().__init__(call, partial(synchronize, *devices), in_parts)
         self.devices = devices
-        self._restore = restore
+        self.restore = restore
         #: The mode that counts the work of the operators of a pass; None if nothing counts it.
         self.observation: Observation | None = None
 
     def __call__(self) -> Any:
         """Run one pass."""
-        self._restore()
+        self.restore()
         return super().__call__()
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds."""
-        self._restore()
+        self.restore()
         start = clock()
         super().__call__()
         return clock() - start
 
     def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
         """Run one training step and return the seconds of its "forward" and "backward" part; empty without parts."""
-        self._restore()
+        self.restore()
         return super().parts(clock)
 
     def observe(self) -> None:
@@ -87,7 +87,7 @@ class EventTimedPass(Pass):
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds, from its first work on the device to its last."""
-        self._restore()
+        self.restore()
         device = next(used for used in self.devices if used.type == "cuda")
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.device(device):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,6 +43,21 @@ def test_what_is_dropped_is_given_back_and_what_is_in_place_takes_nothing() -> N
         return x
 
     assert measure_bytes(Call(run), x()) == 3 * ACTIVATION
+
+
+@pytest.mark.parametrize("make", [lambda keys: [keys], lambda keys: SimpleNamespace(keys=keys)], ids=["list", "object"])
+def test_a_cache_that_a_pass_makes_grow_has_the_length_that_was_given(make: Any) -> None:
+    """64 rows of keys and one of the input are joined to 65: no pass before has added rows."""
+
+    def grow(self: Any, row: torch.Tensor, cache: Any) -> Any:
+        if isinstance(cache, list):
+            cache[0] = torch.cat((cache[0], row))
+        else:
+            cache.keys = torch.cat((cache.keys, row))
+        return row
+
+    row = KIB  # 256 floats
+    assert measure_bytes(Call(grow), ones(1, 256), make(x())) == 2 * (ACTIVATION + row)
 
 
 @pytest.mark.parametrize(
