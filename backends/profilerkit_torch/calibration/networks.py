@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -44,8 +46,8 @@ def _make_small() -> Iterator[_Network]:
     yield _Network("depthwise blocks", "depthwise", _BlockNetwork(_Separable(48), 48, 4), torch.randn(2, 3, 32, 32))
     yield _Network("short transformer", "transformer", _make_transformer(64, 4, 2), torch.randn(4, 32, 64))
     yield _Network("wide transformer", "transformer", _make_transformer(256, 8, 2), torch.randn(1, 128, 256))
-    yield _Network("LSTM", "recurrent", _Outputs(nn.LSTM(64, 64, batch_first=True)), torch.randn(8, 24, 64))
-    yield _Network("GRU", "recurrent", _Outputs(nn.GRU(48, 96, batch_first=True)), torch.randn(4, 16, 48))
+    yield _Network("LSTM", "recurrent", _Then(nn.LSTM(64, 64, batch_first=True), itemgetter(0)), torch.randn(8, 24, 64))
+    yield _Network("GRU", "recurrent", _Then(nn.GRU(48, 96, batch_first=True), itemgetter(0)), torch.randn(4, 16, 48))
     yield _Network("embedded words", "embedding", _make_word_model(), torch.randint(0, 2000, (8, 32)))
 
 
@@ -65,7 +67,7 @@ def _make_large() -> Iterator[_Network]:
     yield _Network(
         "LSTM, many sequences",
         "recurrent",
-        _Outputs(nn.LSTM(256, 256, batch_first=True)),
+        _Then(nn.LSTM(256, 256, batch_first=True), itemgetter(0)),
         torch.randn(128, 64, 256),
     )
 
@@ -134,23 +136,17 @@ def _make_transformer(width: int, heads: int, depth: int) -> nn.Module:
     return nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
 
 
-class _Outputs(nn.Module):
-    """A recurrent layer that returns its outputs, without its last states."""
+class _Then(nn.Module):
+    """A layer, and a function of what it returns: the outputs of a recurrent layer, or the mean over words."""
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, layer: nn.Module, function: Callable[[Any], torch.Tensor]) -> None:
         super().__init__()
-        self.layer = layer
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.layer(x)[0]
-
-
-class _MeanOverWords(nn.Module):
-    """The mean over the second dimension, the words."""
+        self.layer, self.function = layer, function
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.mean(1)
+        return self.function(self.layer(x))
 
 
 def _make_word_model() -> nn.Module:
-    return nn.Sequential(nn.Embedding(2000, 128), nn.LayerNorm(128), _MeanOverWords(), nn.Linear(128, 64), nn.ReLU())
+    mean_of_words = _Then(nn.LayerNorm(128), partial(torch.mean, dim=1))
+    return nn.Sequential(nn.Embedding(2000, 128), mean_of_words, nn.Linear(128, 64), nn.ReLU())
