@@ -89,11 +89,13 @@ def _begin_with(first: Frame, window: Window) -> Window:
 
 
 def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord], traced: Sequence[str]) -> list[Match]:
-    """Set the layers of the frames of one pass; return the matches."""
+    """Set the layers of the frames of one pass; return the matches, none if no product of the model is there."""
     named = list_named_operators(frames, frozenset(traced))
     profiled = [common_name(frame.event.name) for frame in named]
     products = {name for name, operator in zip(traced, operators, strict=True) if operator.macs}
     positions = {named[index]: position for index, position in align(profiled, traced, products)}
+    if products and not any(operators[position].macs for position in positions.values()):
+        return []
     for frame, position in positions.items():
         frame.layer = operators[position].layer
     _assign_around(positions)

@@ -320,7 +320,7 @@ def test_a_step_without_a_pass_is_none(tmp_path: Path) -> None:
         trace.operator("aten::relu", begin + 20, begin + 22)
         trace.operator("aten::linear", begin + 30, begin + 35)
     trace.range("ProfilerStep#2", 200, 205)
-    trace.operator("aten::item", 201, 202)  # a user's own work after the loop
+    trace.operator("aten::relu", 201, 202)  # a user's own work after the loop
     result = join_trace(trace, tmp_path)
     assert seconds(result) == {"": 0, "0": 10, "1": 2, "2": 5}
     assert result.recording.passes == pytest.approx((34e-6, 34e-6))
