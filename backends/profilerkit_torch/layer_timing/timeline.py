@@ -175,7 +175,7 @@ class Timeline:
 
     def _begin_time(self, moment: Any) -> None:
         """Give the time from a moment on to the call that runs."""
-        call = self._running
+        call = self._innermost_call
         self._moments.append((moment, None if call is None else call.get_elapsed(self._backward is not None)))
 
     def _drop_elapsed(self) -> None:
@@ -184,7 +184,7 @@ class Timeline:
             self._moments[-1] = self._moments[-1][0], None
 
     @property
-    def _running(self) -> Call | None:
+    def _innermost_call(self) -> Call | None:
         """The innermost call, or the call whose node runs; None if it is not known."""
         return self._frames[-1].call if self._frames else None
 
@@ -217,7 +217,7 @@ class Timeline:
 
     def _enter(self, index: int, number: int) -> None:
         """Begin a call; in a backward pass it is a call of the forward pass that a checkpoint repeats."""
-        backward, outer = self._backward, self._running
+        backward, outer = self._backward, self._innermost_call
         if backward is None:
             self._stack.begin(self._layers[index])
             call: Call | None = self.runs.begin_call(self._stack.current, outer, number)
@@ -234,7 +234,7 @@ class Timeline:
 
     def _find_repeated(self, index: int, backward: _Frame) -> Call | None:
         """Return the call that is repeated; a layer that its pass did not call belongs to the running call."""
-        running = self._running
+        running = self._innermost_call
         if running is None:
             return None
         calls = running.run.list_calls(self._stack.paths[id(self._layers[index])])
@@ -263,7 +263,7 @@ class Timeline:
     def _note_owner(self, number: int) -> None:
         """Note the call that owns the nodes from a number on: the innermost one, or the outermost one that ended."""
         if self.span is not None:
-            self.span.change(number, self._running if self._is_inside_call else self.span.outermost)
+            self.span.change(number, self._innermost_call if self._is_inside_call else self.span.outermost)
 
     # Backward passes -----------------------------------------------------------------------------------------------
 
