@@ -111,7 +111,7 @@ def audit_models(count: int, engine: str = "local", warm: bool = True, watch: Wa
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "nets.py").write_text(NETS, encoding="utf-8")
         content: dict[str, Any] = {"metrics": METRICS, "workers": WORKERS, "warm": warm, "timeout": 60}
-        models = [{"spec": f"{folder}/nets.py:net", "batch_sizes": list(range(1, count + 1))}]
+        models = [{"spec": f"{folder}/nets.py:net", "batch_size": list(range(1, count + 1))}]
         finished = audit({**content, "models": models}, Path(folder) / "runs.db", engine=engine, watch=watch)
         if finished.counts != {"complete": count}:
             others = [f"{row.settings}: {row.failure}, {row.reason}" for row in finished.rows() if row.reason]
