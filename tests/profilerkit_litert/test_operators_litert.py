@@ -293,5 +293,7 @@ def test_a_damaged_file_may_not_ask_for_any_number_of_parts(
     """A list of so many shapes takes more than any memory; the shapes are not known then."""
     chosen = Operator(operator, (), (), SimpleNamespace(**settings))
     dtypes = ("int32",) * len(shapes)
-    call = LiteRTCall(operator, Shapes(map(Shape, shapes)), Shapes([]), dtypes, option=chosen.option, value=values.get)
+    call = LiteRTCall(
+        operator, Shapes([Shape(shape) for shape in shapes]), Shapes([]), dtypes, option=chosen.option, value=values.get
+    )
     assert infer(call) is None
