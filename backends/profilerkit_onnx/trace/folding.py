@@ -17,7 +17,7 @@ from ..model.nodes import list_inner_graphs
 from ..model.types import LARGEST, STANDARD, read_dims
 from .values import Array, Value
 
-__all__ = ["evaluate", "fold", "is_random", "is_repeatable", "is_shape_operator", "make_evaluator", "read_array"]
+__all__ = ["fold", "is_random", "is_repeatable", "is_shape_operator", "make_evaluator", "read_array"]
 
 #: Operators whose results have no more elements than their inputs, though their types do not tell how many.
 _SHRINKING = ("Compress", "NonZero", "Unique")
@@ -77,8 +77,9 @@ def fold(
         return arrays  # nothing to compute
     if node.op_type not in _SHRINKING and not all(_makes_little(kind) for kind in types):
         return nothing
-    made = evaluate(node, arrays, opsets) or nothing
-    return [array if array is not None and array.size <= LARGEST else None for array in made]
+    made = _evaluate(node, arrays, opsets.get("", 1))
+    few = {name: array for name, array in made.items() if array.size <= LARGEST}
+    return [few.get(name) for name in node.output]
 
 
 def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
@@ -98,32 +99,26 @@ def _makes_little(kind: TypeProto | None) -> bool:
     return dims is not None and math.prod(dim if isinstance(dim, int) else math.inf for dim in dims) <= LARGEST
 
 
-def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
-    """Return the outputs of a node of the standard for arrays; None if the reference cannot compute them.
+def _evaluate(node: NodeProto, arrays: Sequence[Array | None], opset: int) -> dict[str, Array]:
+    """Return the outputs of a node of the standard for arrays, by name; none if the reference cannot compute them.
 
-    In the list, None stands for an output that is left out, or that is no array, such as a sequence.
+    Outputs that are no arrays, such as sequences, are left out.
     """
-    names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
+    feeds = {f"x{index}": array for index, array in enumerate(arrays) if array is not None}
     copy = deepcopy(node)
-    if node.domain in STANDARD:
-        copy.domain = ""  # its name in the evaluator's operator sets
+    copy.domain = ""  # the standard's name in the evaluator's operator sets
     del copy.input[:]
-    copy.input.extend(names)
-    version = opsets.get("", 1)
-    if node.op_type == "DequantizeLinear":  # the reference has it from 19 on only; it meant the same before
-        version = max(version, 21)
-    feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}
-    results = list(filter(None, node.output))
+    copy.input.extend("" if array is None else f"x{index}" for index, array in enumerate(arrays))
+    names = list(filter(None, node.output))
     try:
         with np.errstate(all="ignore"):
-            computed = make_evaluator([copy], feeds, results, version).run(None, feeds)
+            computed = make_evaluator([copy], feeds, names, opset).run(None, feeds)
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks
-        return None
-    by_name = dict(zip(results, computed, strict=True))
-    arrays_made = map(by_name.get, node.output)
-    return [np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else None for array in arrays_made]
+        return {}
+    made = zip(names, computed, strict=True)
+    return {name: np.asarray(value) for name, value in made if isinstance(value, (np.ndarray, np.generic))}
 
 
 def make_evaluator(nodes: Sequence[NodeProto], inputs: Iterable[str], outputs: Iterable[str], opset: int) -> Any:
