@@ -36,16 +36,16 @@ def note_computable(equation: Any, inputs: Sequence[Value], outputs: Sequence[Va
     is_unknown = any(value.compute is None and value.scalar is None for value in inputs)
     if equation.effects or is_random or is_unknown:
         return
-
-    @functools.cache
-    def run() -> Sequence[Any]:
-        # A GPU raises an error only when the results are requested.
-        made: Sequence[Any] = jax.block_until_ready(evaluate(equation, [_compute(value) for value in inputs]))
-        return made
-
+    run = functools.cache(functools.partial(_run, equation, inputs))  # it runs once, for all outputs
     for index, value in enumerate(outputs):
         if value.compute is None and value.scalar is None and value.shape.numel <= _LARGEST:
             value.compute = functools.partial(_take, run, index)
+
+
+def _run(equation: Any, inputs: Sequence[Value]) -> Sequence[Any]:
+    # A GPU raises an error only when the results are requested.
+    outputs: Sequence[Any] = jax.block_until_ready(evaluate(equation, [_compute(value) for value in inputs]))
+    return outputs
 
 
 def _take(run: Callable[[], Sequence[Any]], index: int) -> Any:
