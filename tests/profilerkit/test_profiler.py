@@ -332,7 +332,7 @@ def test_a_joint_measurement_that_returns_what_it_may_not_fails_alone(returned: 
         def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Any:
             return returned
 
-    request = {
+    request: dict[str, Any] = {
         "inputs": FakeTensor((1, 3)),
         "backend": FakeBackend(),
         "functions": Wrong(),
