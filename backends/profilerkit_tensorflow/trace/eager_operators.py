@@ -26,6 +26,9 @@ from .values import LOOKUPS, Executed
 
 __all__ = ["MOST_READ", "EagerCall", "EagerOperators", "list_parts"]
 
+#: Tensors with more elements are not read: they may have to be copied from a device.
+MOST_READ = 64
+
 
 class EagerCall(NamedTuple):
     """An operator that has run, as TensorFlow's callback shows it.
@@ -93,7 +96,7 @@ class EagerOperators(ABC):
         for_formula = _write_for_formula(call, read, made, are_given)
         if call.kind in LOOKUPS:  # it reads the variable behind the handle
             read[0] = Tensor(read[0].number, *read_held_tensor(call.inputs[0]))
-        executed = Executed(call.kind, read, made, 1, owner)
+        executed = Executed(call.kind, read, made, 1, owner, equation=for_formula.attribute("equation") or "")
         self._ran.append(_Ran(executed, for_formula))
         self._products.note(executed)
 
@@ -132,10 +135,6 @@ def _watch_operators(record: Callable[[EagerCall], None]) -> Iterator[None]:
 
 
 # An operator that has run, as cost formulas get it --------------------------------------------------------------------
-
-
-#: Tensors with more elements are not read: they may have to be copied from a device.
-MOST_READ = 64
 
 
 def list_parts(structure: Any) -> list[Tensor]:

@@ -276,6 +276,18 @@ def test_what_looks_words_up_reads_the_table(lookup: Any, kind: str, is_eager: b
     assert found.total_params == 100 * 8
 
 
+def test_the_copy_in_which_an_einsum_transposes_takes_memory() -> None:
+    """Two inputs of 24 and 40 floats; the product is made in the order b, i, k of 30 floats, and copied to b, k, i."""
+
+    def model(x: Any, y: Any) -> Any:
+        float(tf.reduce_sum(x).numpy())
+        return tf.einsum("bij,bkj->bki", x, y)
+
+    found = TFBackend().trace(model, ModelInputs(tf.ones((2, 3, 4)), tf.ones((2, 5, 4))))
+    einsum = [op.operator for op in found.operators].index("Einsum")
+    assert (found.method, found.memory.live_bytes[einsum]) == ("an eager run", 4 * (24 + 40 + 30 + 30))
+
+
 def test_of_a_sparse_input_what_is_stored_takes_memory() -> None:
     matrix = tf.sparse.from_dense(tf.eye(100))
 
