@@ -203,7 +203,7 @@ class TFBackend(
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device; the model is restored."""
-        with preserve(model, variable_values=True), devices.place(device):
+        with preserve(model, variable_values=True), devices.use_device(device):
             return call()
 
     def preserve(self, model: Any) -> AbstractContextManager[None]:

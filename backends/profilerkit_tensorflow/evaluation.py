@@ -27,7 +27,7 @@ from profilerkit_metrics.scoring import Batches, ScoredBatch
 
 from .data import TFDataLoader, as_tensor, is_tensor
 from .model.inputs import fit_inputs
-from .running.devices import place
+from .running.devices import use_device
 from .running.repeated_calls import RepeatedCall
 from .untouched.preservation import preserve
 
@@ -51,7 +51,7 @@ def score_batches(
 def _score_batches(call: RepeatedCall, reader: BatchReader, device: DeviceLike) -> Iterator[ScoredBatch]:
     probabilities = ends_in_sigmoid(call.model) if is_any_keras(call.model) else None
     for batch in reader.loader:
-        with place(device):  # never across a yield: the device would be the caller's too
+        with use_device(device):  # never across a yield: the device would be the caller's too
             inputs, target, number = reader.read(batch)
             output = call.run_on(fit_inputs(call.model, inputs))
         scores, targets = partial(_read_scores, output), partial(_read_targets, target)

@@ -17,7 +17,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.errors import explain_missing_step
 
 from ..model.inputs import copy_tensors
-from ..running.devices import has_accelerator, place
+from ..running.devices import has_accelerator, use_device
 from ..running.required_values import build_weightless
 from ..trace.messages import explain_failures
 from ..trace.program import Program, trace_program
@@ -93,7 +93,7 @@ def time_model(
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    with preserve(model, variable_values=True), place(device):
+    with preserve(model, variable_values=True), use_device(device):
         with explain_failures(model, inputs):
             build_weightless(model, inputs)
             fed = copy_tensors(inputs)

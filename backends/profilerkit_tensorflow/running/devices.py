@@ -12,7 +12,7 @@ from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
-__all__ = ["device_info", "find_device", "has_accelerator", "place", "resolve_device"]
+__all__ = ["device_info", "find_device", "has_accelerator", "resolve_device", "use_device"]
 
 
 def find_device(model: Any) -> str:
@@ -61,7 +61,7 @@ def _shorten(name: str) -> str:
     return f"/{spec.device_type}:{spec.device_index or 0}" if is_here else name
 
 
-def place(device: DeviceLike) -> AbstractContextManager[object]:
+def use_device(device: DeviceLike) -> AbstractContextManager[object]:
     """Return a context in which operators run on a requested device.
 
     Without one their placement stays as it is: the caller's ``tf.device``, or TensorFlow's own choice.

@@ -20,7 +20,7 @@ from ..trace.messages import explain_failures
 from ..trace.program import Program
 from ..trace.traced_calls import quietly
 from ..untouched.preservation import preserve
-from .devices import has_accelerator, place
+from .devices import has_accelerator, use_device
 from .modes import prepare_pass, prepare_training_step
 from .required_values import build_weightless
 
@@ -40,7 +40,7 @@ def prepare_run(
     """
     # Keras' `predict` is traced anew for each profile, because the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
-    with preserve(model, variable_values=True), place(device), without_warnings:
+    with preserve(model, variable_values=True), use_device(device), without_warnings:
         with explain_failures(model, inputs):
             build_weightless(model, inputs)
             if is_unbuilt(model):  # layers make variables only when they are called: no timed pass is to make any
