@@ -33,6 +33,8 @@ _READERS = ("numpy", "tensorflow")
 _LIBRARIES = (*_READERS, "keras", "optree", "tf_keras", "tree", _THIS_PACKAGE)
 #: Gives the values to another library, without a copy.
 _TO_DLPACK = "TFE_ToDlpackCapsule"
+#: Matrices of so many integers are no data: TensorFlow itself reads the paddings of convolutions, two to a dimension.
+_MOST_SIZES = 16
 #: Operators that do no work wherever they run.
 _FREE = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
 
@@ -148,11 +150,11 @@ def _read_variables(argument: Any) -> Any:
 
 def _is_work(tensor: Any) -> bool:
     """Return whether arithmetic on a tensor would count: not on single numbers, and not on sizes and indices."""
-    shape = tuple(tensor.shape)
+    elements = math.prod(tensor.shape)
     try:
         dtype = tf.as_dtype(tensor.dtype)
     except TypeError:  # of numpy alone: dates are no work, as texts; structures and longer floats may be
-        return math.prod(shape) > 1 and tensor.dtype.kind not in "mM"
-    if dtype in (tf.resource, tf.variant, tf.string):
-        return False
-    return math.prod(shape) > 1 and (dtype.is_floating or dtype.is_complex or (dtype.is_integer and len(shape) > 1))
+        return elements > 1 and tensor.dtype.kind not in "mM"
+    if dtype.is_integer:
+        return len(tensor.shape) > 1 and elements > _MOST_SIZES
+    return elements > 1 and (dtype.is_floating or dtype.is_complex)

@@ -120,6 +120,26 @@ def test_reading_a_number_a_size_or_a_text_leaves_a_count_complete(name: str) ->
     assert (report["macs"], report.status("macs").completeness.value) == (DENSE, "complete")
 
 
+DILATED: dict[str, tuple[Any, tuple[int, ...], int]] = {
+    "a sequence": (keras.layers.Conv1D(6, 3, dilation_rate=2, padding="causal"), (9, 4), 9 * 6 * 12),
+    "a picture": (keras.layers.Conv2D(6, 3, dilation_rate=(2, 3)), (9, 11, 4), 5 * 5 * 6 * 36),
+    "a volume": (keras.layers.Conv3D(2, 2, dilation_rate=2), (5, 6, 7, 3), 3 * 4 * 5 * 2 * 24),
+}
+
+
+@pytest.mark.parametrize("name", DILATED)
+def test_paddings_that_tensorflow_reads_leave_a_count_complete(name: str) -> None:
+    layer, shape, macs = DILATED[name]
+    layer.build((None, *shape))
+
+    def model(x: Any) -> Any:
+        float(tf.reduce_sum(x).numpy())  # so that it is run eagerly
+        return layer(x)
+
+    status = profile(model, tf.ones((1, *shape)), metrics="macs", backend="tensorflow").status("macs")
+    assert (status.value, status.completeness.value, status.missing) == (macs, "complete", ())
+
+
 @pytest.mark.parametrize(
     ("dtype", "is_work"),
     [
