@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Set
 
 from profilerkit.times.layer_times import NOT_CALLED
 from profilerkit.trace.layer_paths import add_outer
@@ -11,8 +11,7 @@ from profilerkit.trace.layer_paths import add_outer
 from ..operator_timing.node_owners import NodePlace
 from ..operator_timing.session_passes import TimedModel, TimedPasses
 from ..trace.operator_records import BOOKKEEPING
-from ..trace.program import Program
-from .live_calls import find_working_layers
+from .live_calls import LiveCalls
 
 __all__ = ["describe_unrecorded", "find_unseen"]
 
@@ -22,20 +21,20 @@ _LEAST_BUSY_SHARE = 0.5
 _SHORTEST_PASS_SECONDS = 0.01
 
 
-def find_unseen(timed: TimedModel, called: Collection[str]) -> dict[str, list[str]]:
+def find_unseen(timed: TimedModel, called: Collection[str], live: LiveCalls) -> dict[str, list[str]]:
     """Return the work that times leave out, by the path of the layer; ``called`` are the layers that a pass called."""
     texts: defaultdict[str, list[str]] = defaultdict(list)
-    for path, text in _list_remarks(timed, called):
+    for path, text in _list_remarks(timed, called, live.find_working_layers()):
         texts[path].append(text)
     return texts
 
 
-def _list_remarks(timed: TimedModel, called: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the path of a layer, and the work that its times leave out."""
+def _list_remarks(timed: TimedModel, called: Collection[str], working: Set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the path of a layer, and the work that its times leave out; ``working`` are the layers that do work."""
     program, forward, gradients, no_gradients = timed
     entered = add_outer(called)
     yield from ((path, NOT_CALLED) for path, _ in program.layers if path not in entered)
-    yield from _remark_on_forward(program, forward, called)
+    yield from _remark_on_forward(forward, called, working)
     yield from _remark_on_unrecorded(forward, "forward")
     if gradients is not None:
         for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
@@ -45,13 +44,13 @@ def _list_remarks(timed: TimedModel, called: Collection[str]) -> Iterator[tuple[
         yield "", no_gradients
 
 
-def _remark_on_forward(program: Program, forward: TimedPasses, called: Container[str]) -> Iterator[tuple[str, str]]:
+def _remark_on_forward(forward: TimedPasses, called: Container[str], working: Set[str]) -> Iterator[tuple[str, str]]:
     """Remark on layers that do work in a forward pass and have no time there, or not all of it."""
     places = forward.list_places(backward=False)
     with_time = {node_place.owner.path for node_place in places if node_place.type not in BOOKKEEPING}
     with_time |= {call.layer for call in forward.compiled}
     hosts = _find_hosts(places)
-    for path in sorted(find_working_layers(program) - with_time - hosts.keys()):
+    for path in sorted(working - with_time - hosts.keys()):
         if path in called:
             yield path, "none of its operators ran: TensorFlow has merged them or computed them before"
     for path, kernels in hosts.items():

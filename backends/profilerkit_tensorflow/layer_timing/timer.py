@@ -15,7 +15,7 @@ from ..model.kinds import type_name
 from ..operator_timing.session_passes import TimedModel, time_model
 from ..trace.program import Program
 from ..trace.program_trace import observe_run
-from .live_calls import count_calls
+from .live_calls import LiveCalls
 from .remarks import find_unseen
 
 __all__ = ["layer_times"]
@@ -63,8 +63,9 @@ def _list_times(timed: TimedModel) -> Iterator[LayerTime]:
     program = timed.program
     forward_passes = timed.forward.sum_by_layer(backward=False)
     backward_passes = None if timed.gradients is None else timed.gradients.sum_by_layer(backward=True)
-    calls = count_calls(program, timed.forward)
-    unseen = find_unseen(timed, calls)
+    live = LiveCalls(program)
+    calls = live.count(timed.forward)
+    unseen = find_unseen(timed, calls, live)
     for path, layer in list_shown_layers(program.layers, program.calls.calls):
         is_model = not path
         yield LayerTime(

@@ -157,4 +157,4 @@ def _is_work(tensor: Any) -> bool:
         return elements > 1 and tensor.dtype.kind not in "mM"
     if dtype.is_integer:
         return len(tensor.shape) > 1 and elements > _MOST_SIZES
-    return elements > 1 and (dtype.is_floating or dtype.is_complex)
+    return elements > 1 and bool(dtype.is_floating or dtype.is_complex)

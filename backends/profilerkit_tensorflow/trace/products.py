@@ -35,6 +35,7 @@ _VIEWS = (
 )
 #: Operators that read the shape of a tensor, and none of its elements.
 _SHAPES = ("Shape", "ShapeN", "Size", "Rank")
+_READING_NOTHING = frozenset((*_VIEWS, *_SHAPES))
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 _TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
@@ -71,7 +72,7 @@ class Products:
         inputs, kind = latest.inputs, latest.operator
         makers = [self._makers.get(tensor.number) for tensor in inputs]
         first = makers[0] if makers else None
-        if kind not in (*_VIEWS, *_SHAPES):
+        if kind not in _READING_NOTHING:
             self._readers.update({maker for maker in makers if maker is not None})
         if kind in _TO_BATCH:
             self._note_share(latest, inputs[0], latest.outputs[0])
