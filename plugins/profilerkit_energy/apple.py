@@ -10,8 +10,6 @@ from typing import Any
 
 from .counters import Counter, Counters
 
-__all__ = ["find_apple_counters"]
-
 #: Apple documents no interval; the interval of NVIDIA's slowest counters is assumed.
 UPDATE_SECONDS = 0.1
 #: The parts of the chip that do not contain each other, by the names that Zeus gives their millijoules.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Counter", "Counters"]
-
 #: More than any processor package, with its memory, uses: it gives the time until a counter starts again.
 MOST_WATTS = 1000
 

@@ -29,8 +29,6 @@ from .hardware import DeviceCounters, Hardware
 from .keys import KEYS, Energy, EnergyPerSample, EnergyPerToken, IdlePower, Power
 from .sampling import Lap, measure_idle, sample_passes
 
-__all__ = ["ComputeEnergy"]
-
 
 class ComputeEnergy(ProfilerFunction):
     """Reads energy counters before and after many forward passes, over any backend. Computed only if requested by name.

@@ -13,8 +13,6 @@ from .counters import Counters
 from .nvml import find_nvml_counters
 from .rapl import POWERCAP, find_rapl_counters
 
-__all__ = ["DeviceCounters", "Hardware"]
-
 #: The names of NVIDIA GPUs in frameworks: "cuda:1", "/GPU:0". OpenVINO's "gpu" and "gpu.0" are Intel's.
 _NVIDIA = re.compile(r"cuda(?::(?P<cuda>\d+))?|/?gpu:(?P<gpu>\d+)", re.IGNORECASE)
 _CPU = re.compile(r"/?cpu(?::\d+)?", re.IGNORECASE)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from profilerkit import Comparative, Metric, Scale
 
-__all__ = ["KEYS", "Energy", "EnergyPerSample", "EnergyPerToken", "IdlePower", "Power"]
-
 
 class Joules(Metric):
     """An energy; the less the better."""

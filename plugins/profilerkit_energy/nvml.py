@@ -11,8 +11,6 @@ from typing import Any
 
 from .counters import Counter, Counters
 
-__all__ = ["find_nvml_counters"]
-
 #: The counter changes every 20 to 100 ms, which depends on the GPU (Yang, Adamek and Armour, Part-time Power
 #: Measurements: nvidia-smi's Lack of Attention, 2023). NVIDIA gives no number.
 UPDATE_SECONDS = 0.1

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from .counters import Counter, Counters
 
-__all__ = ["POWERCAP", "find_rapl_counters"]
-
 POWERCAP = Path("/sys/class/powercap")
 #: The counters change about every millisecond (Intel, Software Developer's Manual, volume 3B, RAPL Interfaces).
 UPDATE_SECONDS = 0.001

@@ -11,8 +11,6 @@ from profilerkit.times.sampling import FEWEST_SAMPLES, Sampling
 
 from .counters import Counter
 
-__all__ = ["Lap", "measure_idle", "sample_passes"]
-
 #: A lap has at least so many updates of the slowest counter: energy after its last update is then 2 % at most.
 _UPDATES_IN_A_LAP = 50
 #: Passes left out first by default: they compile, allocate and fill caches.

@@ -18,8 +18,6 @@ from profilerkit.protocols import MeasuresCeilings, find_capability
 from profilerkit.results.report import Report
 from profilerkit.times.ceiling_work import CeilingWork, best_rates
 
-__all__ = ["Ceilings"]
-
 
 @dataclass(frozen=True)
 class Ceilings:
