@@ -13,7 +13,7 @@ from ..operator_timing.events import EventKind, Frame, assign_layers
 from .alignment import align
 from .profiled_operators import common_name, find_common_name, find_whole_layer, list_forward, list_named_operators
 from .shapes import Match, require_equal_shapes
-from .windows import Window, find_passes, has_steps, split_by_operators
+from .windows import Window, find_index, find_passes, has_steps, split_by_operators
 
 __all__ = ["assign_layers_by_order", "has_repeated_layers"]
 
@@ -43,7 +43,7 @@ def assign_layers_by_order(frames: Sequence[Frame], trace: ModelTrace) -> list[W
     products = [name for name, operator in zip(traced, operators, strict=True) if operator.macs]
     is_marked = has_steps(frames)
     windows = find_passes(frames) if is_marked else split_by_operators(frames, traced, products)
-    matched_passes = [_assign_in_pass(_list_inside(frames, window), operators, traced) for window in windows]
+    matched_passes = [_assign_in_pass(inside, operators, traced) for inside in _divide(frames, windows)]
     used = [matches for matches in matched_passes if matches]
     matches = list(chain.from_iterable(used))
     _require_enough(matches, len(products), len(used))
@@ -58,8 +58,14 @@ def assign_layers_by_order(frames: Sequence[Frame], trace: ModelTrace) -> list[W
     return [_begin_with(matches[0].frame, first), *others]  # work before the first operator prepared the model
 
 
-def _list_inside(frames: Iterable[Frame], window: Window) -> list[Frame]:
-    return [frame for frame in frames if window.contains(frame.event.start)]
+def _divide(frames: Iterable[Frame], windows: Sequence[Window]) -> list[list[Frame]]:
+    """Return the frames that begin in each window."""
+    inside: list[list[Frame]] = [[] for _ in windows]
+    for frame in frames:
+        index = find_index(windows, frame.event.start)
+        if index is not None:
+            inside[index].append(frame)
+    return inside
 
 
 def _require_enough(matches: Sequence[Match], products: int, passes: int) -> None:
