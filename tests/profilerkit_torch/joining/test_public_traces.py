@@ -1,7 +1,7 @@
 """Public profiles of GPUs, joined with the models that they are of, which are rebuilt here from their architectures.
 
 The files are not in this repository. The folder that ``PROFILERKIT_TRACES`` names has them under the names below, as
-they are at their addresses; without it these tests are skipped, and those of ``test_operator_order.py`` have the same forms.
+they are at their addresses; without it these tests are skipped. ``test_operator_order.py`` has the same forms.
 Shares and times below were read from the events by hand: kernels between two calls of the model by their ``dur``.
 """
 
