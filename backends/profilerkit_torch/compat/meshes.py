@@ -7,18 +7,15 @@ of torch's objects that may be missing in another release.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from profilerkit import InputError
 from profilerkit.backend_kit.private_names import field, find
 
 from .autograd import read_node_number
-from .names import look_up, read_attribute
-from .operators import read_schema
+from .names import look_up, read_attribute, refuse
 
 
 def make_fake_store() -> Any:
@@ -29,66 +26,11 @@ def make_fake_store() -> Any:
     return store()
 
 
-#: The collectives of ``torch.distributed``, which change tensors in place.
-_COLLECTIVES = (
-    *("broadcast_", "allreduce_", "allreduce_coalesced_", "reduce_", "gather_", "scatter_", "barrier"),
-    *("allgather_", "_allgather_base_", "allgather_coalesced_", "allgather_into_tensor_coalesced_"),
-    *("reduce_scatter_", "_reduce_scatter_base_", "reduce_scatter_tensor_coalesced_", "alltoall_", "alltoall_base_"),
-    *("send", "recv_", "recv_any_source_"),
-)
-
-
-#: Objects that torch does not keep alive itself: the kernels of `make_step_possible`, and their results.
-_kept: list[Any] = []
-
-
-def make_step_possible() -> None:
-    """Add to torch 2.6 the parts for a step on shapes: collectives that end at once, events of the CPU's stream.
-
-    The additions stay: the process only traces a rank.
-    """
-    stream: Any = torch.cpu.Stream
-    if not hasattr(stream, "record_event"):
-        stream.record_event, stream.wait_event = _record_event, _wait_for_event
+def require_collectives() -> None:
+    """Raise `NotOfferedError` for torch 2.6, whose collectives cannot run on shapes alone."""
     has_kernel = find("torch._C._dispatch_has_kernel_for_dispatch_key")
-    if _kept or has_kernel is None or has_kernel("c10d::_allgather_base_", "Meta"):
-        return
-    library = torch.library.Library("c10d", "IMPL")
-    _kept.append(library)
-    for name in _COLLECTIVES:
-        returns_tensors = len(read_schema(getattr(torch.ops.c10d, name).default).returns) > 1
-        library.impl(name, partial(_end_at_once, returns_tensors), "Meta")
-
-
-class _Event:
-    """An event of the CPU's stream, which has happened when it is made."""
-
-
-def _record_event(stream: Any, event: Any = None) -> _Event:
-    return _Event()
-
-
-def _wait_for_event(stream: Any, event: Any) -> None:
-    """Return at once."""
-
-
-class _Ended(dist.Work):
-    """A collective that has ended."""
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Return at once."""
-        return True
-
-    def is_completed(self) -> bool:
-        """Return True."""
-        return True
-
-
-def _end_at_once(returns_tensors: bool, *args: Any) -> Any:
-    """Return the result of a collective: the tensors that it has changed, if it returns them, and its ended work."""
-    ended = _Ended()
-    _kept.append(ended)
-    return (args[0], ended.boxed()) if returns_tensors else ended.boxed()
+    if has_kernel is not None and not has_kernel("c10d::_allgather_base_", "Meta"):
+        refuse("c10d::_allgather_base_ for meta tensors", "follows one rank of a mesh without the others")()
 
 
 def find_process_group(name: str) -> Any:

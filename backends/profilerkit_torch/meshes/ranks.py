@@ -19,7 +19,7 @@ from profilerkit.arguments.structures import tensors_in
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import PlacedCollective, RankTrace, note_idle
 
-from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible
+from ..compat.meshes import call_for_context_parallel, make_fake_store, require_collectives
 from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
@@ -58,7 +58,7 @@ def _make_mesh(model: RankModel) -> DeviceMesh:
     """Return torch's mesh over a group of processes of which only this one exists."""
     if dist.is_initialized():
         raise InputError("a mesh needs a process of its own: this one is part of a group of processes already")
-    make_step_possible()
+    require_collectives()
     dist.init_process_group("fake", store=make_fake_store(), rank=model.rank, world_size=model.ranks)
     return init_device_mesh("cpu", tuple(model.mesh.values()), mesh_dim_names=tuple(model.mesh))
 
