@@ -29,6 +29,8 @@ LEFT_OUT = {
         zero_ fill_ new_empty_strided resize_ empty_permuted flatten ravel _reshape_copy scalar_tensor full ones
         new_full new_ones ones_like full_like arange resolve_conj resolve_neg set_ _conj_physical conj_physical
         _unsafe_view detach detach_ lift_fresh alias sparse_coo_tensor _sparse_coo_tensor_with_dims_and_tensors""",
+    "a view in place moves nothing": """
+        squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_""",
     "a value that Python asks for: the shape pass keeps what it can answer without one": """
         _local_scalar_dense item is_nonzero equal""",
 }
