@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from profilerkit.backend_kit.numpy_data import widen_bfloat16
+
 __all__ = [
     "RECURRENT",
     "dtype_name",
@@ -93,7 +95,7 @@ def read_numbers(bits: Any, element: Any) -> Any:
     """
     name = dtype_name(element)
     if name == "bfloat16":
-        return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)  # the upper half of a float32
+        return widen_bfloat16(bits)
     if 0 < element.bitwidth < 8:
         return None
     if not name.startswith("float8"):

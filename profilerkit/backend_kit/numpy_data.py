@@ -16,7 +16,16 @@ from ..errors import InputError
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 
-__all__ = ["Declared", "as_tensor", "bind_inputs", "declare_call", "number_names", "random_tensor", "with_batch_size"]
+__all__ = [
+    "Declared",
+    "as_tensor",
+    "bind_inputs",
+    "declare_call",
+    "number_names",
+    "random_tensor",
+    "widen_bfloat16",
+    "with_batch_size",
+]
 
 
 class Declared(NamedTuple):
@@ -57,6 +66,15 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> np.ndarray[Any, Any]:
     if "float" in dtype.name:  # those of ml_dtypes too
         return np.random.default_rng(0).normal(size=shape).astype(dtype)
     return np.zeros(shape, dtype)
+
+
+def widen_bfloat16(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return numbers of bfloat16, of two bytes each in an array of any dtype, in float32, of which they are one half.
+
+    >>> widen_bfloat16(np.array([0x3FC0, 0xC000], np.uint16)).tolist()
+    [1.5, -2.0]
+    """
+    return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def _find_dtype(name: str) -> np.dtype[Any]:

@@ -16,6 +16,7 @@ from profilerkit import ArgumentError, InputError, ModelInputs, profile
 from profilerkit.testing import ARCHITECTURES
 from profilerkit.testing.architectures import layer_numbers
 from profilerkit_litert import LiteRTBackend, LiteRTModel, LiteRTProfiler, open_model
+from profilerkit_litert.model.graphs import Quantization, Tensor
 
 BACKEND = LiteRTBackend()
 METRICS = ["macs", "flops", "total_params", "model_size", "trainable_params"]
@@ -407,3 +408,12 @@ def test_a_file_is_not_followed_beyond_its_end() -> None:
         LiteRTModel(behind)
     whole = behind + bytes(len(content) + 1000 - len(behind)) + values
     assert BACKEND.trace(LiteRTModel(whole), None).total_params == 8
+
+
+def test_constants_of_bfloat16_are_read_whatever_is_imported() -> None:
+    """Only a package such as ml_dtypes adds the dtype to numpy; without it, a product with 1 would cost FLOPs."""
+    bits = np.array([0x3F80, 0xC000], np.uint16)  # 1 and -2
+    data = np.frombuffer(bits.tobytes(), np.uint8)
+    tensor = Tensor("factor", "bfloat16", (2,), 0, data, Quantization((), ()), is_variable=False, is_sparse=False)
+    assert tensor.array is not None
+    assert (tensor.array.dtype, tensor.array.tolist()) == (np.float32, [1, -2])

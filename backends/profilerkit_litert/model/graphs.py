@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from profilerkit.backend_kit.numpy_data import widen_bfloat16
 from profilerkit.process.cached import cached_property
 
 __all__ = ["LARGEST", "Graph", "Operator", "Quantization", "Signature", "Tensor"]
@@ -80,10 +81,12 @@ class Tensor:
 
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:
-        """The values of a small constant of numbers; None for all else."""
+        """The values of a small constant of numbers, those of bfloat16 in float32; None for all else."""
         if self.data is None or self.is_sparse or math.prod(self.sizes or ()) > LARGEST:
             return None
         try:
+            if self.dtype == "bfloat16":  # which numpy lacks, unless a package has added it
+                return widen_bfloat16(np.frombuffer(self.data.tobytes(), np.uint16)).reshape(self.sizes or ())
             return np.frombuffer(self.data.tobytes(), self.dtype).reshape(self.sizes or ())
         except (TypeError, ValueError):  # texts, and dtypes that numpy lacks
             return None
