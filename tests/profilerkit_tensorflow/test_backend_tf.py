@@ -6,6 +6,7 @@ import gc
 import importlib
 import math
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -229,15 +230,37 @@ def test_an_input_may_have_the_name_of_a_parameter_of_keras(name: str, package: 
 # What is kept of a model -----------------------------------------------------------------------------------------
 
 
-def test_a_report_keeps_no_model_alive() -> None:
-    model = images()
-    report = profile(model, tf.ones((1, 8, 6, 3)), metrics=["macs"])
+class Product(tf.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = tf.Variable(tf.ones((3, 4)))
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def __call__(self, x: Any) -> Any:
+        return x @ self.weight
+
+
+def make_function() -> Any:
+    weight = tf.Variable(tf.ones((3, 4)))
+    return tf.function(lambda x: x @ weight)
+
+
+def make_eager() -> Any:
+    weight = tf.Variable(tf.ones((3, 4)))
+    return lambda x: x @ weight if float(tf.reduce_sum(x).numpy()) else x
+
+
+@pytest.mark.parametrize("make", [images, Product, make_function, make_eager])
+def test_a_report_keeps_no_model_alive(make: Callable[[], Any]) -> None:
+    model = make()
+    x = tf.ones((1, 8, 6, 3))
+    report = profile(model, x, backend="tensorflow", metrics=["macs", "execution_time"], num_iters=1, warmup=0)
     alive = weakref.ref(model)
     del model
     gc.collect()
     assert alive() is None
     assert report.layers is not None
-    assert report.layers[-1]["macs"] == report["macs"] == 6 * 4 * 4 * 27
+    assert report.layers[0]["macs"] == report["macs"] == (6 * 4 * 4 * 27 if make is images else 8 * 6 * 3 * 4)
 
 
 def test_each_trace_of_a_model_keeps_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
