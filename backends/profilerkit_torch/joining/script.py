@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import functools
 import gzip
 import importlib
@@ -189,11 +190,13 @@ def run_pass(workload: Workload) -> bool:
 
 
 def list_tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in dictionaries, lists and tuples inside each other."""
+    """Yield the tensors in dictionaries, lists, tuples and dataclasses inside each other."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
         yield from list_tensors(list(value.values()))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from list_tensors([getattr(value, field.name) for field in dataclasses.fields(value)])
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from list_tensors(item)

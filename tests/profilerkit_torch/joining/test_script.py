@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -279,3 +280,24 @@ def test_the_device_is_that_of_the_weights_if_the_model_moves_its_inputs() -> No
     assert script.Workload(nn.Linear(4, 2, device="meta"), (x,), {}, training=False).find_device().type == "meta"
     assert script.Workload(nn.Linear(4, 2), (x,), {}, training=False).find_device().type == "cpu"
     assert script.Workload(nn.ReLU(), (), {"x": x.to("meta")}, training=False).find_device().type == "meta"
+
+
+@dataclasses.dataclass
+class Output:
+    scores: torch.Tensor
+
+
+def test_outputs_in_a_dataclass_are_trained(tmp_path: Path) -> None:
+    """They were taken for none at all: forward passes were profiled, and the weights called frozen."""
+
+    class Scoring(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> Output:
+            return Output(self.linear(x))
+
+    profile_model(Scoring(), (torch.ones(3, 4),), output=str(tmp_path / "made.json"), steps=1, training=True)
+    names = {event.get("name") for event in json.loads((tmp_path / "made.json").read_text())["traceEvents"]}
+    assert "autograd::engine::evaluate_function: AddmmBackward0" in names
