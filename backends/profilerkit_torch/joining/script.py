@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import functools
 import gzip
 import importlib
 import importlib.util
@@ -146,34 +145,50 @@ def keep_random_numbers(device: torch.device) -> Any:
 def mark_layers(model: torch.nn.Module) -> Iterator[None]:
     """Mark each call of a layer by a range with its path, through hooks that are taken away again.
 
+    Of several paths of a shared layer it is the shortest inside the layer that calls it.
+
     The range of a call that raises an error ends there where torch can run hooks after errors (since 2.1); otherwise it
     ends with the call around it.
     """
-    open_ranges: list[tuple[Any, Any]] = []  # a module, and the range of its call
+    open_ranges: list[tuple[Any, str, Any]] = []  # a module, its path, and the range of its call
     can_follow_errors = "always_call" in inspect.signature(torch.nn.Module.register_forward_hook).parameters
     options = {"always_call": True} if can_follow_errors else {}
     handles = []
+    paths: dict[Any, list[str]] = {}
+    for path, module in list_layers(model):
+        paths.setdefault(module, []).append(path)
 
-    def enter(path: str, module: Any, inputs: Any) -> None:
-        open_ranges.append((module, record_function(LAYER + path)))
-        open_ranges[-1][1].__enter__()
+    def enter(module: Any, inputs: Any) -> None:
+        inside = f"{open_ranges[-1][1]}." if open_ranges and open_ranges[-1][1] else ""
+        inner = [path for path in paths[module] if path.startswith(inside)]
+        path = min(inner or paths[module], key=lambda path: path.count("."))
+        open_ranges.append((module, path, record_function(LAYER + path)))
+        open_ranges[-1][2].__enter__()
 
     def leave(module: Any, inputs: Any, outputs: Any) -> None:
-        while any(entered is module for entered, _ in open_ranges):
-            entered, layer_range = open_ranges.pop()
+        while any(entered is module for entered, _, _ in open_ranges):
+            entered, _, layer_range = open_ranges.pop()
             layer_range.__exit__(None, None, None)
             if entered is module:
                 break
 
-    for path, module in model.named_modules():
+    for module in paths:
         if not isinstance(module, torch.jit.ScriptModule):  # it has no hooks
-            handles.append(module.register_forward_pre_hook(functools.partial(enter, path)))
+            handles.append(module.register_forward_pre_hook(enter))
             handles.append(module.register_forward_hook(leave, **options))
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def list_layers(module: Any, path: str = "", around: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield a module and the modules inside it, each under each of its paths; none inside itself."""
+    yield path, module
+    for name, child in module.named_children():
+        if child is not module and child not in around:
+            yield from list_layers(child, f"{path}.{name}" if path else name, (*around, module))
 
 
 def run_pass(workload: Workload) -> bool:

@@ -301,3 +301,24 @@ def test_outputs_in_a_dataclass_are_trained(tmp_path: Path) -> None:
     profile_model(Scoring(), (torch.ones(3, 4),), output=str(tmp_path / "made.json"), steps=1, training=True)
     names = {event.get("name") for event in json.loads((tmp_path / "made.json").read_text())["traceEvents"]}
     assert "autograd::engine::evaluate_function: AddmmBackward0" in names
+
+
+def test_each_call_of_a_shared_layer_is_of_its_own_path(tmp_path: Path) -> None:
+    """Both had the path in the first block, which had the time of two calls and the work of one."""
+
+    class Blocks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            shared = nn.Linear(4, 4)
+            self.first, self.second = nn.Sequential(shared, nn.ReLU()), nn.Sequential(shared, nn.Tanh())
+            self.first.add_module("around", self.first)  # one that holds itself
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.second[1](self.second[0](self.first[1](self.first[0](x))))
+
+    with script.mark_layers(model := Blocks()), torch.profiler.profile() as profiler:
+        model.second(model.first[0](torch.ones(1, 4)))
+    paths = [event.name for event in profiler.events() if event.name.startswith(script.LAYER)]
+    assert sorted(path.removeprefix(script.LAYER) for path in paths) == [
+        *("first.0", "second", "second.0", "second.1"),
+    ]
