@@ -13,7 +13,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
-from profilerkit_predict.language_models.facts.cache_growth import find_growth, needs_third_length
+from profilerkit_predict.language_models.facts.cache_growth import find_growth, needs_later_lengths
 from profilerkit_predict.language_models.facts.laws import split_phases
 from profilerkit_predict.language_models.facts.model_cache import CacheContents, CacheLayer
 
@@ -32,10 +32,11 @@ _FEWEST = 4
 _RECURRENT = 16
 #: A model that computes in chunks of tokens is traced with one full chunk, of at most so many tokens.
 _LARGEST_CHUNK = 1024
-#: A third length of a cache: so many times the first and one less, long enough to distinguish a stride of 128 tokens.
-_THIRD = 32
-#: The third length for recurrent layers.
-_THIRD_RECURRENT = 2 * _RECURRENT + 1
+#: Further lengths of a cache, longer than any stride. Of a stride that is a power of two the last one leaves all tokens
+#: but one; the others leave numbers that are no window's.
+_LATER = [1000, 1531, 4095]
+#: The further length for recurrent layers.
+_LATER_RECURRENT = 2 * _RECURRENT + 1
 _TELLING = "traced with a prompt of {count:,} tokens, which tells work that grows with the cache from other work"
 _CHUNK = "traced with a prompt of {count:,} tokens, which recurrent layers compute at once; others follow from its laws"
 _LOOPING = (
@@ -140,13 +141,14 @@ def _is_recurrent(model: Any) -> bool:
 
 
 def _find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tuple[CacheLayer, ...]:
-    """Return how the cache of a model grows; if two lengths do not explain it, a third length is followed."""
+    """Return how the cache of a model grows; if two lengths do not explain it, longer prompts are followed."""
     before, after = contents[:2]
-    later = None
-    if needs_third_length(before, after):
-        length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
-        longest = find_longest_context(model.config) or length + 1
-        later = follow(model, min(length, longest - 1), before.batch, 0).calls.contents[0]
+    later = []
+    if needs_later_lengths(before, after):
+        longest = find_longest_context(model.config) or max(_LATER) + 1
+        lengths = [_LATER_RECURRENT] if _is_recurrent(model) else _LATER
+        distinct = sorted({min(length, longest - 1) for length in lengths})
+        later = [follow(model, length, before.batch, 0).calls.contents[0] for length in distinct]
     growth = tuple(find_growth(before, after, later, find_most_attended(model.config)))
     if not has_chunks(model.config):
         return growth

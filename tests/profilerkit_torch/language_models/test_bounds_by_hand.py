@@ -119,7 +119,7 @@ def deepseek_4() -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prompt", [1000, 1024])
+@pytest.mark.parametrize("prompt", [4, 20, 126, 130, 1000, 1024])
 def test_a_cache_that_grows_once_in_several_tokens(prompt: int) -> None:
     """The cache object itself is the oracle, at eight lengths: windows of 128, an entry for 4 tokens and for 128."""
     skip_where_experts_ask_for_addresses()

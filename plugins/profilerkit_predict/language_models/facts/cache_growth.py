@@ -18,7 +18,7 @@ from profilerkit.errors import InputError
 from .model_cache import CacheContents, CacheLayer, CacheTensor, find_layer, is_index
 
 
-def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
+def needs_later_lengths(before: CacheContents, after: CacheContents) -> bool:
     """Return whether two lengths, the second one token longer, leave open how a part of a cache grows.
 
     A tensor that has the same size at both may be a state of constant size, or grow once in so many tokens; the same
@@ -40,20 +40,21 @@ def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
 
 
 def find_growth(
-    before: CacheContents, after: CacheContents, later: CacheContents | None = None, most_read: int | None = None
+    before: CacheContents, after: CacheContents, later: Sequence[CacheContents] = (), most_read: int | None = None
 ) -> tuple[CacheLayer, ...]:
     """Return how each part of a cache grows.
 
     Args:
         before: The contents at some length.
         after: The contents one token later.
-        later: The contents at a much greater length, see `needs_third_length`; None to treat parts without growth as
-            constant.
+        later: The contents at other lengths, see `needs_later_lengths`; none to treat parts without growth as constant.
+            One length does not tell all rules apart: 639 tokens leave 127 that wait for 128, as many as a window of
+            128 keeps.
         most_read: How many entries of a layer with an indexer a step reads at most.
 
     Raises `InputError` for sizes that no rule explains.
     """
-    histories = _list_histories([before, after] if later is None else [before, after, later])
+    histories = _list_histories([before, after, *later])
     parts = [history.find_part() for history in histories]
     with_indexer = {find_layer(part.path) for part in parts if is_index(part.path)}
     return _join_alike([_limit_reads(part, with_indexer, most_read) for part in parts], after.batch)
@@ -109,8 +110,7 @@ class _History(NamedTuple):
         entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
         by_token = replace(part, window=last.window)
         of_no_token = {count - by_token.entries(context) for count, context in zip(entries, self.contexts, strict=True)}
-        # Fewer entries than tokens may be of several tokens each, which two lengths do not tell apart.
-        if len(of_no_token) == 1 and (min(of_no_token) >= 0 or len(self.contexts) > 2):
+        if len(of_no_token) == 1 and min(of_no_token) >= 0:  # no part has fewer entries than none
             return replace(by_token, constant_bytes=part.bytes_per_entry * of_no_token.pop())
         for waits in (False, True):
             stride = _find_stride(self.contexts, entries, waits)
