@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import click
 
@@ -62,28 +62,55 @@ class Display:
 
         Where a file cannot be written the result is printed all the same, for it took its time.
         """
+        from ..render import render
+
         options = {"details": self.layers, "depth": self.depth, "top": self.top, "advice": self.advice, **further}
         options |= {"configuration": True} if self.configuration else {}
-        unwritten = self._write_files(result, {**options, "details": True})  # a file has room for every layer
+        failures = self._write_files(result, {**options, "details": True})  # a file has room for every layer
         if not self.quiet:
-            emit(_render(result, self.form, **options, color=wants_color()).rstrip("\n"), colored=True)
-        if unwritten:
-            cannot_write(*unwritten)
-
-    def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> list[OSError]:
-        """Write each file, and return the errors of files that cannot be written."""
-        unwritten = []
-        for path in self.output:
             try:
-                write_text(path, _render(result, find_form(path), **options))
-            except OSError as error:
-                unwritten.append(error)
-        return unwritten
+                text = render(result, self.form, **options, color=wants_color())
+            except MemoryError:
+                raise
+            except Exception as error:  # whatever a renderer does wrong
+                fail(_explain(self.form, error), MODEL_FAILED, error)
+            emit(text.rstrip("\n"), colored=True)
+        if failures:
+            error = next(iter(failures.values()))
+            fail("; ".join(failures), USAGE if _is_of_file(error) else MODEL_FAILED, error)
+
+    def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> dict[str, Exception]:
+        """Write each file, and return the errors of those that cannot be written, by their explanations."""
+        from ..render import render
+
+        failures: dict[str, Exception] = {}
+        for path in self.output:
+            form = find_form(path)
+            try:
+                write_text(path, render(result, form, **options))
+            except MemoryError:
+                raise
+            except Exception as error:  # whatever a renderer does wrong
+                failures[_explain(form, error)] = error
+        return failures
 
 
-def cannot_write(*errors: OSError) -> NoReturn:
-    """Leave the command, saying which files could not be written."""
-    fail("; ".join(f"cannot write {error.filename}: {error.strerror or error}" for error in errors), USAGE, errors[0])
+def cannot_write(error: OSError) -> NoReturn:
+    """Leave the command, saying which file could not be written."""
+    fail(_explain("", error), USAGE, error)
+
+
+def _explain(form: str, error: Exception) -> str:
+    """Return why a result was not written or printed in a form."""
+    if _is_of_file(error):
+        return f"cannot write {error.filename}: {error.strerror or error}"
+    if isinstance(error, ProfilerKitError):
+        return str(error)
+    return f"renderer {form!r} raised {type(error).__name__}: {error}"
+
+
+def _is_of_file(error: Exception) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.filename is not None
 
 
 def _takes(form: str, option: str) -> bool:
@@ -91,16 +118,3 @@ def _takes(form: str, option: str) -> bool:
     from ..hooks.renderers import renderer
 
     return option in inspect.signature(renderer(form)).parameters
-
-
-def _render(result: Any, form: str, **options: Any) -> str:
-    from ..render import render
-
-    try:
-        return render(result, form, **options)
-    except ProfilerKitError as error:
-        fail(str(error), MODEL_FAILED, error)
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever a renderer does wrong
-        fail(f"renderer {form!r} raised {type(error).__name__}: {error}", MODEL_FAILED, error)

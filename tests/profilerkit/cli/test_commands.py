@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from profilerkit import ProfilerKitError, load
 from profilerkit.cli import cli, main
 from profilerkit.hooks.commands import load_command
+from profilerkit.render import render
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -153,6 +154,20 @@ def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
     assert both == f"Error: cannot write r.json: {reason}; cannot write r.md: {reason}\n"
     result = run("check", f"{models}:teacher", *STATIC, "--limit", "macs <= 1", "--output", "r.xml")
     assert (result.exit_code, result.stderr) == (2, "Error: cannot write r.xml: No space left on device\n")
+
+
+def test_a_renderer_that_fails_on_a_file_does_not_cost_the_result(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_on_markdown(result: object, form: str, **options: object) -> str:
+        if form == "markdown":
+            raise KeyError("macs")
+        return render(result, form, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("profilerkit.render.render", fail_on_markdown)
+    result = run("profile", f"{models}:teacher", *STATIC, "--output", "r.md", "--output", "r.csv")
+    assert result.exit_code == 3
+    assert "MACs" in result.stdout
+    assert Path("r.csv").exists()
+    assert result.stderr == "Error: renderer 'markdown' raised KeyError: 'macs'\n"
 
 
 def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
