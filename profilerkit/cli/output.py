@@ -76,8 +76,8 @@ class Display:
                 fail(_explain(self.form, error), MODEL_FAILED, error)
             emit(text.rstrip("\n"), colored=True)
         if failures:
-            error = next(iter(failures.values()))
-            fail("; ".join(failures), USAGE if _is_of_file(error) else MODEL_FAILED, error)
+            first = next(iter(failures.values()))
+            fail("; ".join(failures), USAGE if _is_of_file(first) else MODEL_FAILED, first)
 
     def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> dict[str, Exception]:
         """Write each file, and return the errors of those that cannot be written, by their explanations."""
