@@ -27,12 +27,12 @@ def find_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     """
     if any(frame.event.kind is EventKind.LAYER for frame in frames):
         _require_known_layers(frames, trace)
-        windows, by = find_passes(frames), _BY_RANGES
+        windows = find_passes(frames)
         assign_layers(frames)
+        windows = keep_used(windows, frames)
         _require_same_products(frames, windows[0], trace)
-    else:
-        windows, by = assign_layers_by_order(frames, trace), BY_ORDER
-    return keep_used(windows, frames), by
+        return windows, _BY_RANGES
+    return keep_used(assign_layers_by_order(frames, trace), frames), BY_ORDER
 
 
 def _require_known_layers(frames: Sequence[Frame], trace: ModelTrace) -> None:

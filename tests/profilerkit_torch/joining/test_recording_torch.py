@@ -340,6 +340,20 @@ def test_a_kernel_of_no_operator_before_all_passes_is_of_none(tmp_path: Path, sk
     assert "1 kernels outside of the passes are left out; they took 30 µs" in result.notes
 
 
+def test_a_first_step_without_a_pass_says_nothing_of_the_model(tmp_path: Path) -> None:
+    """It was searched for the model's products, and the profile was called one of another model."""
+    trace = ChromeTrace()
+    trace.range("ProfilerStep#0", 0, 50)
+    trace.operator("aten::empty", 1, 9)
+    trace.range("ProfilerStep#1", 100, 199)
+    for path, start in (("0", 110), ("2", 130)):
+        trace.layer(path, start, start + 12)
+        trace.operator("aten::linear", start + 1, start + 11)
+    result = join_trace(trace, tmp_path)
+    assert seconds(result) == {"": 0, "0": 10, "1": 0, "2": 10}
+    assert len(result.recording.passes) == 1
+
+
 @pytest.mark.parametrize(
     ("slow", "note"),
     [
