@@ -34,7 +34,6 @@ _ALLOWED = {
     "profilerkit/process/clean_output.py": "only the buffer of C is not emptied then",
     "profilerkit/process/restoring.py": _PUTS_BACK,
     "profilerkit/testing/expectations.py catch_error": "it is returned",
-    "backends/profilerkit_torch/model/pickles.py _list_names": "the message has fewer names",
     "metrics/profilerkit_metrics/batch_sweep.py": _KEPT,
 }
 

@@ -173,7 +173,8 @@ REMEMBERED = {
     "profilerkit_metrics/discovery.py": {"_list_candidates", "_read_modules"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
     "profilerkit/process/environment.py": {"_cpu_model", "_memory_bytes"},  # takes nothing
-    "profilerkit_torch/trace/control_flow.py": {"_count_steps_for_shapes"},  # takes nothing
+    "profilerkit_torch/compat/autograd.py": {"count_references_in_sum"},  # takes nothing
+    "profilerkit_torch/trace/higher_order.py": {"_count_steps_for_shapes"},  # takes nothing
     "profilerkit_pages/html.py": {"assets"},  # the same
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_jax/model/marked_classes.py": {"make_marked_class"},  # classes of layers, which JAX itself keeps

@@ -24,7 +24,7 @@ __all__ = [
     "note_cache",
     "note_cell",
     "note_container",
-    "note_slots_of",
+    "note_filled_slots",
     "read_cell",
 ]
 
@@ -116,7 +116,7 @@ def note_container(container: Any, name: str) -> Holder:
     return Holder(list_changes, lambda: refill(container, before))
 
 
-def note_slots_of(owner: Any, name: str) -> Holder:
+def note_filled_slots(owner: Any, name: str) -> Holder:
     """Note an object whose class has ``__slots__``."""
     before = SlotsSnapshot(owner)
 

@@ -34,7 +34,7 @@ from .holders import (
     note_cache,
     note_cell,
     note_container,
-    note_slots_of,
+    note_filled_slots,
     read_cell,
 )
 from .snapshots import list_own_classes
@@ -190,7 +190,7 @@ class Surroundings:
             if isinstance(value, CONTAINERS) and count_items(value) <= _LONG:
                 self.holders.append(note_container(value, name))
             if list_slots(type(value)):
-                self.holders.append(note_slots_of(value, name))
+                self.holders.append(note_filled_slots(value, name))
 
     def _is_new(self, value: Any) -> bool:
         """Return whether an object is visited for the first time, and keep it."""
