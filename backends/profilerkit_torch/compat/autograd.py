@@ -12,7 +12,7 @@ import torch
 
 from profilerkit.backend_kit.private_names import field, find
 
-from .modes import TorchDispatchMode, disable_dispatch_modes
+from .modes import WatchingMode, disable_dispatch_modes
 from .names import find_first, refuse, require
 from .tensors import storage_address
 
@@ -78,7 +78,7 @@ def count_references(terms: tuple[torch.Tensor, ...]) -> tuple[int, int, int] | 
     return int(_count_uses(terms[0])), int(_count_storage_uses(storage)), sys.getrefcount(terms[0])
 
 
-class _SumWatch(TorchDispatchMode):
+class _SumWatch(WatchingMode):
     """Counts the references to the first term of a sum."""
 
     counts: tuple[int, int, int] | None = None
