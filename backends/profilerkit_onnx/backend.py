@@ -34,12 +34,12 @@ from .model.layer_metadata import read_layers
 from .model.model_file import read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
-from .model.zeros import zero_weights
 from .running import devices, profiled
 from .running.devices import is_installed, onnxruntime
 from .running.runs import prepare_run
 from .running.sessions import LEVELS
 from .running.timing import time_nodes
+from .running.zeros import zero_weights
 from .trace.tracing import trace_model
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from .constants import list_constants
-from .exported_module import ExportedModule
-from .model_file import open_values
-from .weights import list_weights
+from ..model.constants import list_constants
+from ..model.exported_module import ExportedModule
+from ..model.model_file import open_values
+from ..model.weights import list_weights
 
 __all__ = ["zero_weights"]
 
