@@ -96,11 +96,11 @@ def count_references_in_sum() -> tuple[int, int, int] | None:
     Torch adds in place if only the sum refers to the first gradient, but not while a mode is active: so a recorder does
     not see it, and compares the references of a sum with this result. The counts differ between releases, so they are
     taken once, in a backward pass of ``-x + -x`` before a recorded pass. It saves no tensors, because the user may have
-    hooks for saved tensors.
+    hooks for saved tensors, and is on the CPU, because torch negates meta tensors with its compiler loaded.
     """
     with disable_dispatch_modes(), torch.inference_mode(False), torch.enable_grad(), _SumWatch() as watch:
-        x = torch.empty(1, device="meta", requires_grad=True)
-        torch.autograd.grad(-x + -x, x, torch.empty(1, device="meta"))
+        x = torch.empty(1, device="cpu", requires_grad=True)
+        torch.autograd.grad(-x + -x, x, torch.empty(1, device="cpu"))
     counts: tuple[int, int, int] | None = watch.counts
     return counts
 
