@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 #: Environment variables whose values are secrets, by words of their names.
-_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH(?!OR)", re.IGNORECASE)
+_SECRET_NAMES = re.compile(
+    r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH(?!OR(?:_|$))", re.IGNORECASE
+)
 #: The forms of secrets: keys of well-known services, passwords in URLs and assignments.
 _SECRETS = (
     (
