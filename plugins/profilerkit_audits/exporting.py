@@ -27,10 +27,10 @@ from .lookup import find_run
 from .rows import Row, decode
 from .store import Store
 
-#: The columns that are read back: the position is "1 of 7".
-_READ_BACK = ("position", "row", "report", "digest")
+#: The columns that are read back: the number of the line, of how many lines, and what they hold.
+_READ_BACK = ("number", "of", "row", "report", "digest")
 #: The columns of whole numbers; metrics (``value.macs``) and ``seconds`` are numbers, and all others are texts.
-_COUNTS = ("attempt", "id", "peak_bytes")
+_COUNTS = ("number", "of", "attempt", "id", "peak_bytes")
 
 
 def export(store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False) -> int:
@@ -47,7 +47,7 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
         suffixes = ", ".join(_WRITERS)
         raise ArgumentError(f"{file.name!r}: the suffix names no export format to write; use one of {suffixes}")
     rows = list(store.rows(run=None if run is None else find_run(store, run).run))
-    lines = [_make_line(store, row, f"{at} of {len(rows)}", private) for at, row in enumerate(rows, start=1)]
+    lines = [_make_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
     columns = list(dict.fromkeys(column for line in lines for column in line))  # a metric may be of some models alone
     write(file, columns, lines)
     return len(lines)
@@ -61,29 +61,30 @@ def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]
         raise ArgumentError(f"{file.name!r}: only exports to .parquet and .jsonl are read back")
     if not file.stat().st_size:  # an export without rows has a line or a header
         raise ReportFileError(f"{file} is empty: was it cut off?")
-    count, total = 0, "0"
+    count = total = 0
     for count, line in enumerate(read(file), start=1):
         missing = [name for name in _READ_BACK if name not in line]
         if missing:
             raise ReportFileError(f"{file} is no export of profilerkit: line {count} has no {', '.join(missing)}")
         if line["digest"] != _digest(line):
             raise ReportFileError(f"{file}: the digest of row {count} does not fit: the file was changed")
-        at, total = line["position"].split(" of ")
-        if at != str(count):
-            raise ReportFileError(f"{file}: row {count} has the number {at}: rows are missing, or in another order")
+        total = line["of"]
+        if line["number"] != count:
+            number = line["number"]
+            raise ReportFileError(f"{file}: row {count} has the number {number}: rows are missing, or in another order")
         report = parse(line["report"].encode(), f"the report in line {count} of {file}") if line["report"] else None
         try:
             yield decode(line["row"]), report if isinstance(report, Report) else None
         except msgspec.MsgspecError as error:
             raise ReportFileError(f"{file}: row {count} is of another version of profilerkit: {error}") from error
-    if str(count) != total:
+    if count != total:
         raise ReportFileError(f"{file} has {count} rows of {total}: it was cut off")
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------
 
 
-def _make_line(store: Store, row: Row, position: str, private: bool) -> dict[str, Any]:
+def _make_line(store: Store, row: Row, number: int, total: int, private: bool) -> dict[str, Any]:
     """Return a line by its columns."""
     content, report = row.to_dict(), store.report_json(row)
     report_text = "" if report is None else report.decode()
@@ -95,7 +96,8 @@ def _make_line(store: Store, row: Row, position: str, private: bool) -> dict[str
     plain = {name: value for name, value in content.items() if not isinstance(value, (dict, list, tuple))}
     settings = json.dumps(content["settings"], ensure_ascii=False)
     values = {f"value.{name}": value["value"] for name, value in content["values"].items()}
-    read_back = {"position": position, "row": json.dumps(content, ensure_ascii=False), "report": report_text}
+    text = json.dumps(content, ensure_ascii=False)
+    read_back = {"number": number, "of": total, "row": text, "report": report_text}
     return {**plain, "settings": settings, **values, **read_back, "digest": _digest(read_back)}
 
 

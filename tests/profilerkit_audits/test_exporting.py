@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_rows_and_reports_are_read_back_unchanged(suffix: str, store: Store, tmp
     assert read[0][0].checksum == rows[0].checksum != ""
 
 
+def test_files_of_before_are_read_back(store: Store, tmp_path: Path) -> None:
+    """Their columns and their digest: of the number, of how many, the row and the report, as a list in JSON."""
+    export(store, tmp_path / "rows.jsonl")
+    line = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[1])
+    assert (line["number"], line["of"]) == (2, 2)
+    core = json.dumps([2, 2, line["row"], line["report"]])
+    assert line["digest"] == hashlib.sha256(core.encode()).hexdigest()
+
+
 @pytest.mark.parametrize("suffix", FORMS, indirect=True)
 def test_an_export_without_private_things_is_whole_too(suffix: str, store: Store, tmp_path: Path) -> None:
     file = tmp_path / f"rows{suffix}"
@@ -90,7 +100,7 @@ def test_the_columns_of_values_are_numbers_for_other_programs(suffix: str, store
         lines = list(csv.DictReader(stream))
     assert [line["value.macs"] for line in lines] == ["32", ""]
     assert lines[1]["reason"].startswith("no file …/net.py:12; see https")
-    assert not {"row", "report", "digest"} & lines[0].keys(), "no cell is as long as a report"
+    assert not {"number", "of", "row", "report", "digest"} & lines[0].keys(), "no cell is as long as a report"
     with pytest.raises(ArgumentError, match="only exports to .parquet and .jsonl are read back"):
         next(read_export(tmp_path / "rows.csv"))
 
@@ -201,14 +211,15 @@ def test_inputs_that_are_called_user_and_host_stay() -> None:
 
 def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "correct-horse-battery")
+    monkeypatch.setenv("HTTP_AUTHORIZATION", "Bearer-of-staples")
     monkeypatch.setenv("GIT_AUTHOR_NAME", "sequential")  # git sets it for its hooks; no secret, and a word of reports
     monkeypatch.setattr("socket.gethostname", lambda: "greenmachine")
     monkeypatch.setattr("getpass.getuser", lambda: "jdoe")
     hiding._compile_names.cache_clear()
     hiding._read_secrets.cache_clear()
     try:
-        text = "jdoe@greenmachine says correct-horse-battery; jdoes sequential"
-        assert hide_text(text) == "<name>@<name> says <secret>; jdoes sequential"
+        text = "jdoe@greenmachine says correct-horse-battery, Bearer-of-staples; jdoes sequential"
+        assert hide_text(text) == "<name>@<name> says <secret>, <secret>; jdoes sequential"
     finally:
         monkeypatch.undo()
         hiding._compile_names.cache_clear()
