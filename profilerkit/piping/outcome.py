@@ -148,7 +148,7 @@ class Outcome:
             return _read_partial(returned)
         if isinstance(returned, Noted):
             inner = cls.of(returned.value)
-            return replace(inner, note="; ".join(filter(None, (inner.note, *_read_reasons(returned.note)))))
+            return replace(inner, note="; ".join(filter(None, (inner.note, *_read_reasons(returned.note or "")))))
         if isinstance(returned, Witnessed):
             inner = cls.of(returned.value)
             return replace(inner, runs=(*inner.runs, *returned.runs))

@@ -169,6 +169,12 @@ def test_a_reason_is_a_text(returned: Any, model: FakeModel, make_profiler: Make
     assert "as a reason or note" in str(report)
 
 
+def test_a_note_that_is_none_is_no_note(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, Returns(Noted(3, None)))  # type: ignore[arg-type]
+    assert profiler.compute_status("score") == 3
+    assert profiler.report(["score"]).status("score").note == ""
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
