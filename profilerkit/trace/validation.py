@@ -120,8 +120,8 @@ def _check_operators(trace: ModelTrace) -> None:
         counts, name, reads = read_counts(op), f"of the operator {op.operator}", op.reads
         if not _are_counts(counts):
             _check_counts(op.layer, dict(zip(COUNTS, counts, strict=True)), name)
-        if op.call < -1:
-            raise _BrokenRuleError(op.layer, f"call {name} is {op.call}: give an index, or -1")
+        if not hasattr(op.call, "__index__") or op.call < -1:
+            raise _BrokenRuleError(op.layer, f"call {name} is {shown(op.call)}: give an index, or -1")
         if op.phase not in ("forward", "backward"):
             raise _BrokenRuleError(op.layer, f"phase {name} is {shown(op.phase)}: give 'forward' or 'backward'")
         if reads and not (set(map(type, reads)) == {int} and min(reads) >= -1 and max(reads) < index):

@@ -120,6 +120,7 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
         "block.linear",
         "call of the operator mm is -2: give an index",
     ),
+    "a call between two": (with_op(call=0.5), "block.linear", "call of the operator mm is 0.5: give an index"),
     "too few live bytes": (with_memory(live_bytes=(8,)), "", "live_bytes has 1 values for 2 operators: give one for"),
     "no live bytes": (with_memory(live_bytes=()), "", "live_bytes has 0 values for 2 operators"),
     "negative live bytes": (
