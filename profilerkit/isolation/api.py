@@ -85,10 +85,10 @@ def isolated_comparison(
 ) -> Comparison:
     """Profile models side by side, each in a separate process; the first model is the reference.
 
-    The times of the models are sampled in turn, as in `profilerkit.compare`: while one process runs, the others wait.
-    The limits apply to each process; the time that a process waits does not count. ``names`` are the names of the
-    models in the comparison. For the other arguments see `isolated`. The comparison says that processes of equal models
-    differ by some per cent.
+    The times of the models are sampled in turn, as in `profilerkit.compare`: while one process runs, the others are
+    stopped. The limits apply to each process; the time that a process waits does not count. ``names`` are the names of
+    the models in the comparison. For the other arguments see `isolated`. The comparison says that processes of equal
+    models differ by some per cent.
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")

@@ -49,7 +49,7 @@ def run_job(end: socket.socket, file: IO[bytes], facts: dict[str, Any]) -> None:
         with suppress(AttributeError, ValueError, OSError):  # the supervisor asks by this signal where the model is
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
         channel = Channel(end)
-        channel.send(stage="reading what to profile")
+        channel.send(pid=os.getpid(), stage="reading what to profile")
         serve(channel, read_job(file, facts))
         code = 0
     except SystemExit as error:  # the model has called sys.exit

@@ -64,6 +64,7 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True):
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
     """All that a child may say; each message says some of it. After turn, ready and sample it waits for an answer."""
 
+    pid: Annotated[int, msgspec.Meta(gt=0)] | None = None
     stage: _Text | None = None
     pending: _Names | None = None
     doing: _Names | None = None
@@ -84,6 +85,7 @@ class Progress:
         report: The report so far, with a record for each metric; see `read_report`.
         pending: The metrics that have no result yet.
         doing: The pending metrics that are being computed.
+        pid: The number of the process, which is in its first message, before any code of the user's runs.
         stage: The work of the process before it computes anything.
         waiting: Whether it waits for the caller's answer; `answer` forgets what it waits for.
         turn: The function that runs the model next, if it waits for that.
@@ -97,6 +99,7 @@ class Progress:
     report: Report | None = None
     pending: list[str] = field(default_factory=list)
     doing: list[str] = field(default_factory=list)
+    pid: int | None = None
     stage: str = "starting its process"
     waiting: bool = False
     turn: str | None = None
@@ -119,6 +122,7 @@ class Progress:
             if (value := getattr(message, name)) is not None:
                 setattr(self, name, value)
                 self.waiting |= name in ("turn", "sample")
+        self.pid = self.pid or message.pid
         if message.ready is not None:
             self.ready, self.waiting = message.ready.read(), True
         if message.error is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sys
 import time
@@ -16,6 +18,7 @@ import msgspec
 from ..errors import FailureCode, ModelFailedError
 from ..job import Job
 from ..results.report import Report
+from . import processes
 from .channel import ChannelError, LineReader, write_line
 from .limits import Limits
 from .messages import Progress
@@ -63,6 +66,8 @@ class IsolatedRun:
         self._deadline: float | None = None
         self._lines = {"control": LineReader(), "channel": LineReader()}
         self._stderr = b""
+        #: A descriptor of the model's process, by which it is stopped while it waits.
+        self._process: int | None = None
         started = self._started = start(job, limits, preload)
         self.sources: dict[End, Callable[[], object]] = {
             started.control: self._read_control,
@@ -83,6 +88,7 @@ class IsolatedRun:
         """Let a process go on that waits for an answer: ``go=True``, ``sample=True``, or what to ``finish`` with."""
         self.progress.answer()
         self._since = time.monotonic()
+        self._signal(signal.SIGCONT)
         self._send(self._started.channel, **message)
 
     # Reading: each method returns whether more may have come already --------------------------------------------------
@@ -108,9 +114,18 @@ class IsolatedRun:
             return False
         if piece == b"":
             self.sources.pop(self._started.channel)
+        if self._process is None and self.progress.pid is not None:
+            self._process = processes.pidfd(self.progress.pid)
         if self.progress.waiting and self._since is not None:
             self._spent, self._since = self.seconds, None
+            self._signal(signal.SIGSTOP)  # its threads would disturb the measurement of another one
         return bool(piece)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send the model's process a signal; by a descriptor, which leads to no other process once it has ended."""
+        if self._process is not None:
+            with suppress(OSError, AttributeError):
+                signal.pidfd_send_signal(self._process, number)  # type: ignore[attr-defined,unused-ignore]
 
     def _read_output(self, end: End, decoder: IncrementalDecoder) -> bool:
         """Show output of the model on standard error; of its standard error the last bytes are kept."""
@@ -187,6 +202,9 @@ class IsolatedRun:
         if self.ending is None:
             self._cause = self._cause or Cause(FailureCode.LOST)
         self._started.close()
+        if self._process is not None:
+            os.close(self._process)
+            self._process = None
 
     # The result -------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Several models, each in a separate process, whose times are sampled in turn.
 
 A process of a job ``in_turn`` waits before each function that runs its model, and before each sample. The caller
-answers one process at a time, so one runs while the others wait. `measure_interleaved` decides whose sample is next, as
-for models of one process, so the pairs and the interval of the ratio are computed alike.
+answers one process at a time, so one runs while the others are stopped. `measure_interleaved` decides whose sample is
+next, as for models of one process, so the pairs and the interval of the ratio are computed alike.
 """
 
 from __future__ import annotations

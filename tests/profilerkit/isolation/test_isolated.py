@@ -38,10 +38,12 @@ from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.reasons import Reason, find_reason
 from profilerkit.isolation.reports import add_process, explain_missing, make_unreached_report
+from profilerkit.isolation.run import IsolatedRun
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
-from profilerkit.isolation.turns import run_in_turn
-from profilerkit.job import is_builder
+from profilerkit.isolation.turns import run_in_turn, wait_for_answer
+from profilerkit.isolation.waiting import pump
+from profilerkit.job import Job, is_builder
 
 MODELS = str(Path(planted.__file__))
 QUICK: dict[str, Any] = {"start_method": "forkserver", "preload": ["numpy"], "timeout": 60}
@@ -343,6 +345,24 @@ def test_times_of_two_processes_are_pairs() -> None:
     assert ratio.value == quotients[7], "the middle one of 15"
     throughput = comparison.reference["throughput"]
     assert throughput.samples == tuple(1 / seconds for seconds in first.samples)
+
+
+@pytest.mark.skipif(not processes.LINUX, reason="only Linux stops a process by a descriptor of it")
+def test_a_process_that_waits_is_stopped_with_all_its_threads() -> None:
+    """They would take the processors from the model that is measured meanwhile."""
+    run = IsolatedRun(Job(f"{MODELS}:fine", gated=True), Limits(timeout=60), ("numpy",))
+    try:
+        wait_for_answer(run)
+        status = Path(f"/proc/{run.progress.pid}/status")
+        deadline = time.monotonic() + 10
+        while "State:\tT (stopped)" not in status.read_text():
+            assert time.monotonic() < deadline, status.read_text()
+            time.sleep(0.01)
+        run.answer(go=True)
+        pump([run], lambda: run.over)
+        assert run.result().statuses["execution_time"].completeness is Completeness.COMPLETE
+    finally:
+        run.close()
 
 
 @pytest.mark.slow
