@@ -31,7 +31,7 @@ from .turns import wait_for_turns
 if TYPE_CHECKING:
     from ..piping.registry import Registry
     from ..profiler import Profiler
-    from ..results.report import Report
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["NOT_REACHED", "group_by_function", "run_job", "serve"]
 
@@ -136,7 +136,7 @@ def _profile(channel: Channel, job: Job) -> None:
 def group_by_function(names: Sequence[str], registry: Registry) -> list[list[str]]:
     """Return the names of keys in the order in which they are computed, the keys of one function together.
 
-    What follows from the trace is one group: it is computed at once when the model is traced. Functions that run the
+    What follows from the trace is one group: all of it fails where the model cannot be traced. Functions that run the
     model come last, because a run can end the process: then all other values are known.
     """
     groups: dict[int, list[str]] = {}
@@ -169,8 +169,9 @@ class Work:
         self.groups: list[list[str]] = group_by_function(names, self.registry)
         #: Whether the next function that runs the model waits until the caller lets it.
         self.waits: bool = job.in_turn or job.gated
-        #: The keys whose results were sent already.
+        #: The keys whose results were sent already, and the records of those that were counted without inputs.
         self.reported: set[str] = set()
+        self.counted: dict[str, StatusRecord] = {}
 
     def count_without_running(self) -> None:
         """Send the results of the layers alone, which are known even if the model cannot be traced."""
@@ -183,20 +184,21 @@ class Work:
             twin._compute_all(names, without_inputs)
             report = replace(twin._report(self.requested), arguments={}, notes=(), inputs="", data={})
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
-            records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
-            self.reported |= records.keys()
-            self.send_report(replace(report, statuses=records))
+            self.counted = {key: record for key, record in report.statuses.items() if record.completeness in usable}
+            self.reported |= self.counted.keys()
+            self.send_report(replace(report, statuses=self.counted))
 
     def compute(self) -> None:
-        """Compute all keys, and send the results of each function when they are computed."""
+        """Compute all keys, and send each result when it is computed, unless it was counted before."""
         names = [name for group in self.groups for name in group]
         computing = self.profiler.compute_each(names, strict=self.job.strict, **self.job.arguments)
         for group in self.groups:
             self._begin(group)
-            for _ in group:
+            for done, name in enumerate(group, 1):
                 next(computing)
-            self.reported |= set(group)
-            self.send_report(self.profiler._report(self.requested))
+                if name not in self.reported or done == len(group):
+                    self.reported.add(name)
+                    self.send_report(self.profiler._report(self.requested), group[done:])
         for _ in computing:  # its last steps
             pass
 
@@ -214,16 +216,17 @@ class Work:
         names = [name for group in self.groups for name in group if name not in self.reported]
         return [name for name in names if self.requested is not None or isinstance(self.registry[name].key, Metric)]
 
-    def send_report(self, report: Report) -> None:
-        """Send the values computed so far, with a record for each metric that is missing yet."""
+    def send_report(self, report: Report, doing: Sequence[str] = ()) -> None:
+        """Send the values computed so far, a record for each metric that is missing yet, and which come now."""
         from ..results.report import StatusRecord
         from ..results.saving import to_dict
 
         missing = self._find_missing()
         unreached = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
         keys = [self.registry[name].key for name in missing]
-        records = dict(report.statuses)
+        records = self.counted | dict(report.statuses)
         records |= {key.NAME: StatusRecord.of(key.with_outcome(unreached)) for key in keys if isinstance(key, Metric)}
         registered = [binding.key.NAME for binding in self.registry]
         ordered = {name: records[name] for name in registered if name in records}
-        self.channel.send(report=to_dict(replace(report, statuses=ordered)), pending=missing, doing=[])
+        now = [name for name in doing if name in missing]
+        self.channel.send(report=to_dict(replace(report, statuses=ordered)), pending=missing, doing=now)

@@ -77,7 +77,7 @@ def words(said: Said, name: str) -> list[Any]:
     return [message[name] for message in said if isinstance(message, dict) and name in message]
 
 
-def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> None:
+def test_what_needs_no_run_is_said_first_and_each_result_when_it_is_done() -> None:
     keys = ("total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint")
     times = ("execution_time", "throughput")
     said = serve_job(Job(planted.fine, metrics=(*keys, *times), arguments={"num_iters": 2, "warmup": 1}))
@@ -88,16 +88,27 @@ def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> 
     ]
     weights = {"total_params", "trainable_params", "model_size"}
     static = weights | {"macs", "flops", "memory_footprint"}
-    assert complete == [set(), weights, static, static | {"execution_time", "throughput"}]
-    assert [list(report) for report in reports] == [list(reports[-1])] * 4, "each names all that is to come"
+    assert complete == [
+        set(),
+        weights,
+        weights | {"macs"},
+        weights | {"macs", "flops"},
+        static,
+        static | {"execution_time"},
+        static | {"execution_time", "throughput"},
+    ]
+    assert [list(report) for report in reports] == [list(reports[-1])] * 7, "each names all that is to come"
     assert reports[0].status("macs").missing == (NOT_REACHED,)
     assert words(said, "doing")[-1] == []
     assert words(said, "doing") == [
         [],
         [],
         ["macs", "flops", "memory_footprint"],
+        ["flops", "memory_footprint"],
+        ["memory_footprint"],
         [],
         ["execution_time", "throughput"],
+        ["throughput"],
         [],
     ]
     assert words(said, "pending")[-1] == []
@@ -202,6 +213,25 @@ def test_what_may_fail_worse_comes_later() -> None:
     }
     groups = group_by_function(names, registry)
     assert groups == [["static"], ["uses"], ["derived"], ["runs"]]
+
+
+def test_a_formula_that_ends_the_process_takes_no_other_count_with_it() -> None:
+    class Leaves(ProfilerFunction):
+        def get_bounded_status_keys(self) -> type[Metric]:
+            return key("leaves")
+
+        def __call__(self, trace: Any) -> int:
+            raise SystemExit(9)
+
+    names = ["static", "leaves"]
+    with open_channel() as (channel, listen):
+        with pytest.raises(SystemExit):
+            Work(channel, make_profiler(Static(), Leaves()), names, names, Job(None)).compute()
+        said = listen()
+    [report] = [message for message in said if isinstance(message, Report)]
+    assert report["static"] == 1
+    assert words(said, "doing") == [names, ["leaves"]]
+    assert words(said, "pending") == [["leaves"]]
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["gated", "in turn"])
