@@ -5,10 +5,10 @@ Each message says what was requested, what was wrong, and what to do about it.
 
 from __future__ import annotations
 
+import copyreg
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from .count_text import list_some
@@ -102,8 +102,8 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         verb = "know" if owner.startswith("these ") else "knows"
         super().__init__(f"unknown metric {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
-    def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
-        return partial(UnknownStatusError, owner=self.owner), (self.name, self.names)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
@@ -211,8 +211,8 @@ class InvalidTraceError(ProfilerKitError, ValueError):
             "the model: tell its authors"
         )
 
-    def __reduce__(self) -> tuple[Callable[..., InvalidTraceError], tuple[str, str, str]]:
-        return type(self), (self.backend, self.path, self.rule)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class ReportFileError(ProfilerKitError, ValueError):

@@ -62,14 +62,12 @@ class Display:
 
         Where a file cannot be written the result is printed all the same, for it took its time.
         """
-        from ..render import render
-
         options = {"details": self.layers, "depth": self.depth, "top": self.top, "advice": self.advice, **further}
         options |= {"configuration": True} if self.configuration else {}
         failures = self._write_files(result, {**options, "details": True})  # a file has room for every layer
         if not self.quiet:
             try:
-                text = render(result, self.form, **options, color=wants_color())
+                text = _render(result, self.form, **options, color=wants_color())
             except MemoryError:
                 raise
             except Exception as error:  # whatever a renderer does wrong
@@ -81,18 +79,25 @@ class Display:
 
     def _write_files(self, result: Report | Comparison, options: dict[str, Any]) -> dict[str, Exception]:
         """Write each file, and return the errors of those that cannot be written, by their explanations."""
-        from ..render import render
-
         failures: dict[str, Exception] = {}
         for path in self.output:
             form = find_form(path)
             try:
-                write_text(path, render(result, form, **options))
+                write_text(path, _render(result, form, **options))
             except MemoryError:
                 raise
             except Exception as error:  # whatever a renderer does wrong
                 failures[_explain(form, error)] = error
         return failures
+
+
+def _render(result: Any, form: str, **options: Any) -> str:
+    from ..render import render
+
+    try:
+        return render(result, form, **options)
+    except OSError as error:  # of a file that the renderer reads, and not of the one that is written
+        raise ProfilerKitError(f"renderer {form!r} raised {type(error).__name__}: {error}") from error
 
 
 def cannot_write(error: OSError) -> NoReturn:

@@ -43,8 +43,9 @@ def request_copy(preload: tuple[str, ...], descriptors: list[int]) -> None:
     Raises `InputError` as `start_server` does.
     """
     with _servers_lock.block():
+        server = start_server(preload)
         try:
-            socket.send_fds(start_server(preload), [b"+"], descriptors)
+            socket.send_fds(server, [b"+"], descriptors)
         except OSError:  # it was ended meanwhile, so that another one is started
             _servers.pop(preload).close()
             socket.send_fds(start_server(preload), [b"+"], descriptors)

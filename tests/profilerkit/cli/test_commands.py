@@ -170,6 +170,23 @@ def test_a_renderer_that_fails_on_a_file_does_not_cost_the_result(models: str, m
     assert result.stderr == "Error: renderer 'markdown' raised KeyError: 'macs'\n"
 
 
+@pytest.mark.parametrize("where", [["--output", "r.md"], ["--format", "markdown"]])
+def test_a_file_that_a_renderer_misses_is_none_that_cannot_be_written(
+    where: list[str], models: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def miss_template(result: object, form: str, **options: object) -> str:
+        if form == "markdown":
+            Path("template.md").read_text()
+        return render(result, form, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("profilerkit.render.render", miss_template)
+    result = run("profile", f"{models}:teacher", *STATIC, *where)
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "Error: renderer 'markdown' raised FileNotFoundError: [Errno 2] No such file or directory: 'template.md'\n"
+    )
+
+
 def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
     result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "mac")
     assert result.exit_code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import socket
 
 import pytest
@@ -187,8 +188,9 @@ def test_every_error_of_the_library_can_be_raised_again() -> None:
         if isinstance(kind, type) and issubclass(kind, ProfilerKitError):
             progress = Progress()
             progress.take(json.dumps({"error": {"type": name, "text": "why"}}).encode())
-            assert type(progress.error) is kind
-            assert (progress.error.args, str(progress.error)) == (("why",), "why")
+            for error in (progress.error, pickle.loads(pickle.dumps(progress.error))):
+                assert type(error) is kind
+                assert (error.args, str(error)) == (("why",), "why")
 
 
 def test_an_error_has_its_code() -> None:

@@ -281,5 +281,5 @@ def test_a_server_that_cannot_be_started_leaves_no_open_socket(
     monkeypatch.setattr(socket, "socketpair", lambda: pair)
     monkeypatch.setattr(subprocess, "Popen", refuse)
     with pytest.raises(type(error)):
-        interpreters._start_new_server(())
+        interpreters.request_copy(("json",), [])
     assert [end.fileno() for end in pair] == [-1, -1]
