@@ -87,13 +87,13 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
                 raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
             budget = Budget.of(chosen.plan["budgets"])
         findings: dict[CaseName, tuple[Finding, ...]] = {}
-        paths: set[str] = set()  # of the layers of all models
+        paths: set[str] = set()  # of the layers of all models, which are layers themselves, with the path ""
         for case, rows in group_by_case(opened.rows(run=chosen.run)).items():
             measured = [(row, opened.report(row)) for row in rows]  # several entries of a plan may measure one case
             by_limit = (dict.fromkeys(_check_limit(limit, measured)) for limit in budget.limits)
             findings[case] = tuple(chain.from_iterable(by_limit))
             tables = [report.layers for _, report in measured if report is not None and report.layers is not None]
-            paths |= {layer["path"] for table in tables for layer in table if layer["path"]}
+            paths |= {layer["path"] for table in tables for layer in table}
     unmatched = tuple(limit for limit in budget.limits if paths and _matches_none(limit, paths))
     if unmatched:
         why = "no model of the run has a layer that this matches"
@@ -103,7 +103,7 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
 
 def _matches_none(limit: Limit, paths: Iterable[str]) -> bool:
     """Return whether a limit is of layers, and of none that has one of these paths."""
-    return limit.pattern is not None and not any(fnmatchcase(path, limit.pattern) for path in paths)
+    return limit.pattern is not None and not any(path and fnmatchcase(path, limit.pattern) for path in paths)
 
 
 def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:

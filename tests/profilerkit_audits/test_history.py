@@ -14,6 +14,7 @@ from stores import begun, count_row, network_report
 
 from profilerkit import ArgumentError, Completeness
 from profilerkit.cli import main
+from profilerkit.trace.records import LayerTable
 from profilerkit_audits import Store, Value, check_run, diff_runs, history, regressions
 from profilerkit_budgets import Budget, Verdict
 
@@ -195,6 +196,17 @@ def test_a_limit_without_a_layer_hides_no_limit_that_is_broken(store: Store) -> 
     lines = list(checked.list_failed())
     assert lines[0] == "net.py:f: macs <= 50: 56 MACs, 112 % of the limit"
     assert lines[-1] == "all models: zzz: macs <= 1: no model of the run has a layer that this matches"
+
+
+def test_a_limit_without_a_layer_is_not_kept_by_models_of_one_layer(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "runs.db") as store:
+        run, report = begun(store, 0), network_report(4, 8)
+        assert report.layers is not None
+        report = replace(report, layers=LayerTable(report.layers[:1]))
+        store.add(count_row(run, 0, "net.py:f", report), report)
+        assert find_exceeded(store, "last", {"layers": {"zzz": {"macs": "<= 1"}}}) == [
+            "all models: zzz: macs <= 1: no model of the run has a layer that this matches"
+        ]
 
 
 def find_exceeded(store: Store, run: str, limits: dict[str, object]) -> list[str]:
