@@ -199,7 +199,7 @@ class LayerwiseSummary(StatusKey):
         """The table as text; None if there is none."""
         table = self.outcome.value
         if table is not None and self._text is None:
-            self._text = layer_text(table)
+            self._text = table if isinstance(table, str) else layer_text(table)  # a text is one that was loaded
         return self._text
 
 

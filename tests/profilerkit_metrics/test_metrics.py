@@ -255,3 +255,13 @@ def test_a_table_that_nobody_reads_is_not_drawn(
     assert drawn == []
     assert profiler.status_get("layerwise_summary") == profiler.status_to_dict()["layerwise_summary"] == "drawn"
     assert len(drawn) == 1
+
+
+def test_a_summary_that_was_loaded_is_the_text_that_was_saved(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler, other = (make_profiler(model, ComputeLayerwiseSummary()) for _ in range(2))
+    profiler.compute(["layerwise_summary"])
+    saved = profiler.status_to_dict()
+    other.load_from_dict(saved)
+    assert "(model)" in saved["layerwise_summary"]
+    assert other.status_get("layerwise_summary") == saved["layerwise_summary"]
+    assert other.report(["layerwise_summary"])["layerwise_summary"] == saved["layerwise_summary"]
