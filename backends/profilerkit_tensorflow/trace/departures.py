@@ -33,8 +33,8 @@ _READERS = ("numpy", "tensorflow")
 _LIBRARIES = (*_READERS, "keras", "optree", "tf_keras", "tree", _THIS_PACKAGE)
 #: Gives the values to another library, without a copy.
 _TO_DLPACK = "TFE_ToDlpackCapsule"
-#: Matrices of so many integers are no data: TensorFlow itself reads the paddings of convolutions, two to a dimension.
-_MOST_SIZES = 16
+#: So many pairs of integers are no data: TensorFlow itself reads the paddings of convolutions, a pair to a dimension.
+_MOST_PAIRS = 8
 #: Operators that do no work wherever they run.
 _FREE = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
 
@@ -156,5 +156,6 @@ def _is_work(tensor: Any) -> bool:
     except TypeError:  # of numpy alone: dates are no work, as texts; structures and longer floats may be
         return elements > 1 and tensor.dtype.kind not in "mM"
     if dtype.is_integer:
-        return len(tensor.shape) > 1 and elements > _MOST_SIZES
+        is_padding = tensor.shape[-1:] == (2,) and elements <= 2 * _MOST_PAIRS
+        return len(tensor.shape) > 1 and elements > 1 and not is_padding
     return elements > 1 and bool(dtype.is_floating or dtype.is_complex)

@@ -53,9 +53,16 @@ def from_list(z: Any) -> Any:
     return tf.constant(np.asarray(z.numpy().tolist(), np.float32) @ W)
 
 
+def from_integers(z: Any) -> Any:
+    """A product of six integers, fewer than the paddings that TensorFlow reads for itself may be."""
+    numbers = tf.cast(z[:, :3], tf.int32).numpy()
+    return tf.constant((numbers @ numbers.T).astype(np.float32))
+
+
 ESCAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "numpy()": (lambda z: tf.constant(z.numpy() @ W), "values that leave TensorFlow"),
     "numpy() as the result": (lambda z: z.numpy() @ W, "values that leave TensorFlow"),
+    "a few integers": (from_integers, "values that leave TensorFlow"),
     "asarray": (lambda z: tf.constant(np.asarray(z) @ W), "TensorFlow did not compute"),
     "asarray, then an operator": (lambda z: tf.tanh(np.asarray(z) @ W), "TensorFlow did not compute"),
     "a function of numpy's": (lambda z: tf.constant(np.tanh(z) @ W), "TensorFlow did not compute"),
