@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -228,21 +228,11 @@ def tiny_mixtral() -> nn.Module:
     return model
 
 
-def follow_plan(**sizes: Any) -> Callable[[Any, Any], nn.Module]:
-    """Return a function that spreads a model of transformers by its own plan."""
+@dataclass
+class Settings:
+    """Settings that nobody knows."""
 
-    def spread(model: Any, mesh: Any) -> nn.Module:
-        from transformers.distributed.configuration_utils import DistributedConfig
-
-        config, _, manager = model.prepare_distribute_model(DistributedConfig(**sizes))
-        spread_model: nn.Module = model.maybe_distribute_model(model, config, manager)
-        return spread_model
-
-    return spread
-
-
-def spread_experts_of_transformers(model: Any, mesh: Any) -> nn.Module:
-    return follow_plan(fsdp_size=2, ep_size=2)(model, mesh)
+    size: int = 2
 
 
 def wide_in_bfloat16() -> nn.Module:

@@ -26,6 +26,13 @@ from profilerkit_torch.meshes import gathered_weights, gradient_bucket
 from profilerkit_torch.meshes.ranks import trace_rank
 
 
+def make_config(**sizes: Any) -> Any:
+    """Return what transformers spreads its models by."""
+    from transformers.distributed.configuration_utils import DistributedConfig
+
+    return DistributedConfig(**sizes)
+
+
 class Step(NamedTuple):
     """What builds the model, the mesh, how it is spread, the rank, and the passes of a step."""
 
@@ -97,8 +104,8 @@ FURTHER = [
 if find_spec("transformers") is not None and hasattr(torch.cpu.Stream, "record_event"):  # not for torch 2.6
     FURTHER += ["transformers in tensors", "transformers in shards"]
     STEPS |= {
-        "transformers in tensors": Step(networks.tiny_llama, TWO_OF_TENSORS, networks.follow_plan(tp_size=2)),
-        "transformers in shards": Step(networks.tiny_llama, FOUR_OF_SHARDS, networks.follow_plan(fsdp_size=4)),
+        "transformers in tensors": Step(networks.tiny_llama, TWO_OF_TENSORS, make_config(tp_size=2)),
+        "transformers in shards": Step(networks.tiny_llama, FOUR_OF_SHARDS, make_config(fsdp_size=4)),
     }
 #: The elements of the bucket of gradients: for one layer of `networks.Wide`, for none of them, and DeepSpeed's.
 BUCKETS = {"small": 3_000_000, "tiny": 1_000_000, "": 500_000_000}

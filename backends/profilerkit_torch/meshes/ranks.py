@@ -28,7 +28,7 @@ from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .rank_memory import count_bytes, find_share
 from .recorder import RankRecorder
-from .schemes import spread_attention, spread_by_scheme
+from .schemes import spread_attention, spread_by_config, spread_by_scheme
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 
@@ -95,6 +95,8 @@ def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tupl
     call_for_context_parallel(_refuse_context_parallel)
     if isinstance(parallelize, str):
         return model, spread_by_scheme(parallelize, model, device_mesh)
+    if parallelize is not None and not callable(parallelize):
+        return spread_by_config(parallelize, model, device_mesh), StepScheme()
     result = None if parallelize is None else parallelize(model, device_mesh)
     if isinstance(result, tuple) and len(result) == 2:
         pipeline = Pipeline(*result)

@@ -1,4 +1,4 @@
-"""Spreading a model over a mesh by a scheme with a name, if the user gives no function."""
+"""Spreading a model over a mesh if the user gives no function: by a scheme with a name, or by a configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from .step_scheme import StepScheme
 from .zero import PartitionedUpdate
 from .zero_parameters import PartitionedParameters
 
-__all__ = ["spread_attention", "spread_by_scheme"]
+__all__ = ["spread_attention", "spread_by_config", "spread_by_scheme"]
+
+#: The fields of transformers' ``DistributedConfig`` that are dimensions of its mesh, the outermost first.
+_SIZES = ("pp_size", "dp_replicate_size", "fsdp_size", "tp_size")
 
 
 def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
@@ -100,3 +103,40 @@ def spread_attention() -> None:
     aten: Any = torch.ops.aten
     register_sharding(aten._scaled_dot_product_flash_attention_for_cpu.default)(spread_alike(2, 3))
     register_sharding(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)(spread_alike(3, 6))
+
+
+def spread_by_config(config: Any, model: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
+    """Return a model that transformers has spread, over dimensions that the mesh must have too, in the same order.
+
+    Raises `ArgumentError` for other settings, other models, another mesh, and a pipeline.
+    """
+    if not all(hasattr(config, name) for name in _SIZES):
+        raise ArgumentError(
+            f"parallelize is a {type(config).__name__}; of objects of settings a DistributedConfig of transformers is "
+            "known: give that, or a function that is called with the model and the mesh"
+        )
+    if not hasattr(model, "maybe_distribute_model"):
+        raise ArgumentError(
+            f"parallelize is a DistributedConfig, and {type(model).__name__} is no model of transformers that follows "
+            "one; give a function that is called with the model and the mesh"
+        )
+    _require_mesh(config, device_mesh)
+    prepared, _, manager = model.prepare_distribute_model(config)  # type: ignore[operator]
+    return model.maybe_distribute_model(model, prepared, manager)  # type: ignore[operator, no-any-return]
+
+
+def _require_mesh(config: Any, device_mesh: DeviceMesh) -> None:
+    """Raise `ArgumentError` if a mesh has other sizes than settings of transformers, or these have a pipeline."""
+    sizes = {name: getattr(config, name) or 1 for name in _SIZES}
+    above_one = {name: size for name, size in sizes.items() if size > 1}
+    if list(above_one.values()) != [size for size in device_mesh.shape if size > 1]:
+        asked = ", ".join(f"{name}={size}" for name, size in above_one.items())
+        raise ArgumentError(
+            f"the DistributedConfig has {asked or 'one rank'}, and the mesh {tuple(device_mesh.shape)}; give a mesh of "
+            "the same sizes in this order"
+        )
+    if "pp_size" in above_one:
+        raise ArgumentError(
+            "the pipeline of transformers has no schedule for training; give a function that returns stages and a "
+            "schedule of torch.distributed.pipelining"
+        )

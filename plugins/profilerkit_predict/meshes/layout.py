@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from math import prod
 from typing import Any
 
@@ -30,8 +30,8 @@ class RankModel:
     build: Any
     #: The sizes of the mesh's dimensions by name, the outermost first.
     mesh: Mapping[str, int]
-    #: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, or the name of a scheme.
-    #: None: the model is on every rank as it is.
+    #: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, the name of a scheme, or
+    #: settings of the framework's. None: the model is on every rank as it is.
     parallelize: Any = None
     #: The number of the rank, from 0.
     rank: int = 0
@@ -132,8 +132,11 @@ def find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
 
 
 def read_parallelize(value: Any) -> Any:
-    """Return a function, the text of one, or the name of a scheme; raises `ArgumentError` for anything else."""
-    if value is None or callable(value):
+    """Return a function, the text of one, the name of a scheme, or settings; raises `ArgumentError` for anything else.
+
+    Settings are an object of a dataclass, such as the ``DistributedConfig`` of transformers: a backend knows its own.
+    """
+    if value is None or callable(value) or is_dataclass(value):
         return value
     if isinstance(value, str) and (value in SCHEMES or is_in_file(value) or is_in_module(value)):
         return value

@@ -182,10 +182,20 @@ def test_gradients_that_cannot_be_added_up() -> None:
 
 
 @pytest.mark.slow
-def test_experts_that_ask_for_a_value() -> None:
-    pytest.importorskip("transformers.distributed")
+def test_settings_that_do_not_fit() -> None:
+    distributed = pytest.importorskip("transformers.distributed")
+    with pytest.raises(ArgumentError, match="parallelize is a Settings; of objects of settings a DistributedConfig"):
+        profile_strictly(networks.tiny_llama, networks.Settings())
+    config = distributed.DistributedConfig(tp_size=2)
+    with pytest.raises(ArgumentError, match="Net is no model of transformers that follows one; give a function"):
+        profile_strictly(networks.Net, config, {"tp": 2})
+    with pytest.raises(ArgumentError, match=r"has tp_size=2, and the mesh \(4,\); give a mesh of the same sizes"):
+        profile_strictly(networks.tiny_llama, config, {"tp": 4})
+    with pytest.raises(ArgumentError, match="the pipeline of transformers has no schedule for training"):
+        profile_strictly(networks.tiny_llama, distributed.DistributedConfig(pp_size=2), {"pp": 2})
+    experts = distributed.DistributedConfig(fsdp_size=2, ep_size=2)
     with pytest.raises(errors.InputError, match="the model asks for the value of a tensor"):
-        profile_strictly(networks.tiny_mixtral, networks.spread_experts_of_transformers, {"dp_shard": 2})
+        profile_strictly(networks.tiny_mixtral, experts, {"dp_shard": 2})
 
 
 @pytest.mark.slow
