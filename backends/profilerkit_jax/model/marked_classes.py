@@ -55,9 +55,13 @@ def make_marked_class(cls: type, path: str | None = None) -> type:
     return marked
 
 
+#: The packages whose own ``__init_subclass__`` keeps no register: a layer may be ``Generic``, or a ``Protocol``.
+_WITHOUT_REGISTER = ("builtins", "equinox", "flax", "typing", "typing_extensions")
+
+
 def _require_no_register(cls: type) -> None:
     """Raise `TypeError` for a class whose subclasses the user's own code gets to know, often for a register of them."""
     for base in cls.__mro__:
-        is_users = base.__module__.partition(".")[0] not in ("builtins", "equinox", "flax")
+        is_users = base.__module__.partition(".")[0] not in _WITHOUT_REGISTER
         if is_users and "__init_subclass__" in vars(base):
             raise TypeError(f"{base.__qualname__} has a __init_subclass__, which would run for the marked class too")

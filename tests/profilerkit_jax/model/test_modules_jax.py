@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 
@@ -300,6 +300,33 @@ def test_a_call_that_is_replaced_between_two_traces_is_followed(make: Callable[[
     trace = trace_module(model)
     assert trace.macs == 2 * BATCH * WIDTH**2
     assert trace.table["inner.inner"]["calls"] == 2
+
+
+Element = TypeVar("Element")
+
+
+class NnxGeneric(nnx.Module, Generic[Element]):
+    def __init__(self) -> None:
+        self.inner = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.inner(x)
+
+
+class EquinoxGeneric(eqx.Module, Generic[Element]):
+    inner: eqx.nn.Linear
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jax.vmap(self.inner)(x)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [NnxGeneric, lambda: EquinoxGeneric(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)))],
+)
+def test_generic_layers_are_told_apart(make: Callable[[], Any]) -> None:
+    trace = trace_module(make())
+    assert (trace.table["inner"]["own_macs"], trace.table[""]["own_macs"]) == (BATCH * WIDTH**2, 0)
 
 
 class Register:
