@@ -58,6 +58,7 @@ def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | No
         sizes=find_sizes(config),
         work=work,
         cache=_describe_cache(traced),
+        architecture=type(language_model).__name__,
         matrices=list_matrices(weights),
         traced=count_passes(traced, passes, has_laws=not (traced.is_encoder_decoder or work.unrouted_macs)),
         encoder_prompt=traced.length if traced.is_encoder_decoder else None,

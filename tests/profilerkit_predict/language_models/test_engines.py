@@ -56,6 +56,16 @@ def test_a_chunk_begins_with_a_block(tokens: int, kept: int) -> None:
     assert cost.cache_bytes(tokens) == 8 * kept
 
 
+@pytest.mark.parametrize(("tokens", "without", "window"), [(100, 100, 80), (9, 12, 10), (4, 5, 4)])
+def test_pools_that_are_divided_beforehand(tokens: int, without: int, window: int) -> None:
+    """A layer with a window has 0.8 times the tokens of another: nine in it need twelve in the other."""
+    facts = toy_facts(parts=PARTS, architecture="GptOssForCausalLM")
+    cost = StepCost(facts, DEVICE, block_size=1, engine=find_engine("sglang"))
+    assert cost.cache_bytes(tokens) == 8 * without + 8 * window
+    other = StepCost(toy_facts(parts=PARTS), DEVICE, block_size=1, engine=find_engine("sglang"))
+    assert other.cache_bytes(tokens) == 2 * 8 * tokens, "other models keep all tokens"
+
+
 @pytest.mark.parametrize("name", ["vllm", "sglang"])
 def test_latents_that_an_indexer_chooses_have_a_layout(name: str) -> None:
     """DeepSeek-V3.2, two layers: 512 bytes, 4 scales of 4, 64 elements of 2 bytes; keys of 128 bytes and a scale."""
@@ -70,17 +80,15 @@ def test_latents_that_an_indexer_chooses_have_a_layout(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "note"),
+    ("name", "architecture", "note"),
     [
-        ("vllm", "a window takes a block more than its tokens fill"),
-        (
-            "sglang",
-            "layers with a window have 0.8 times the tokens of others (--swa-full-tokens-ratio)",
-        ),
+        ("vllm", "Toy", "a window takes a block more than its tokens fill"),
+        ("sglang", "GptOssForCausalLM", "keeps in layers with a window 0.8 times the tokens of a layer without"),
+        ("sglang", "Toy", "sglang keeps in layers with a window all tokens"),
     ],
 )
-def test_a_report_says_what_the_engine_does_and_where_that_was_read(name: str, note: str) -> None:
-    cost = StepCost(toy_facts(parts=PARTS), DEVICE, engine=find_engine(name))
+def test_a_report_says_what_the_engine_does_and_where_that_was_read(name: str, architecture: str, note: str) -> None:
+    cost = StepCost(toy_facts(parts=PARTS, architecture=architecture), DEVICE, engine=find_engine(name))
     text = write_report(cost)
     assert note in text
     assert all(source in text for source in cost.engine.sources)

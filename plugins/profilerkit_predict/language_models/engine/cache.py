@@ -125,12 +125,31 @@ class EngineCache:
         return stages
 
     def _count_paged_entries(self, part: CacheLayer, tokens: int) -> int:
-        """Return how many entries the blocks of one sequence have room for; a window may begin inside of one."""
+        """Return how many entries the blocks of one sequence have room for, by the engine's rules for windows."""
+        without_window = replace(part, window=None)
+        if self.engine.window_shares is not None and not part.waits and self._list_windows():
+            return self._count_entries_of_pool(without_window, tokens, part.window is not None)
         entries = part.count_paged_entries(tokens, self.block_size)
         if part.window is None or part.is_chunked:  # chunks begin with a block
             return entries
-        spare = self.engine.window_spare_blocks * self.block_size
-        return min(entries + spare, replace(part, window=None).count_paged_entries(tokens, self.block_size))
+        spare = self.engine.window_spare_blocks * self.block_size  # a window may begin inside of a block
+        return min(entries + spare, without_window.count_paged_entries(tokens, self.block_size))
+
+    def _count_entries_of_pool(self, part: CacheLayer, tokens: int, has_window: bool) -> int:
+        """Return the entries of one sequence in pools whose ratio is fixed: one is full before the other.
+
+        A sequence takes as much of both pools as of the pool with less room for it.
+        """
+        entries, shares = part.entries(tokens), self.engine.window_shares or {}
+        share = shares.get(self.facts.architecture)
+        if share is not None:
+            needed = max(other.entries(tokens) for other in self._list_windows())
+            entries = max(entries, math.ceil(needed / share))
+            entries = math.ceil(share * entries) if has_window else entries
+        return math.ceil(entries / self.block_size) * self.block_size
+
+    def _list_windows(self) -> list[CacheLayer]:
+        return [part for part in self.parts if part.window is not None]
 
     def _count_shared_entries(self, part: CacheLayer) -> int:
         """Return how many entries of a part belong to the prefix: none if the part keeps only the last tokens."""

@@ -23,7 +23,9 @@ class EngineRule:
         window_spare_blocks: How many blocks a window needs beyond its tokens, because it can begin inside a block.
         scaled_latents: How many elements of 8 bits share a scale of 4 bytes in the keys of an indexer, and in the
             latents that it chooses if the cache is in fp8; None if no scales are stored.
-        window_note: What it keeps of layers with a window.
+        window_shares: The tokens of a layer with a window, as a share of those of a layer without one, by architecture,
+            for an engine that divides memory between both beforehand; other models keep all tokens there. None if
+            blocks outside of a window are freed.
     """
 
     name: str | None
@@ -32,7 +34,7 @@ class EngineRule:
     sources: tuple[str, ...] = ()
     window_spare_blocks: int = 0
     scaled_latents: int | None = None
-    window_note: str = ""
+    window_shares: Mapping[str, float] | None = None
 
     @property
     def usual_reserve(self) -> float:
@@ -52,7 +54,6 @@ def count_scaled_bytes(elements: int, group: int) -> int:
 #: The engine if no engine is named: it keeps the least that any engine has to keep.
 ANY_ENGINE = EngineRule(None, 16, 0.1)
 _SGLANG = "https://github.com/sgl-project/sglang/blob/main"
-_FREED = "a window takes a block more than its tokens fill, as it begins inside a block, and whole blocks are freed"
 
 #: The engines by name.
 ENGINES: Mapping[str, EngineRule] = {
@@ -69,7 +70,6 @@ ENGINES: Mapping[str, EngineRule] = {
             ),
             window_spare_blocks=1,  # SlidingWindowSpec.max_memory_usage_bytes
             scaled_latents=128,
-            window_note=_FREED,
         ),
         EngineRule(
             "sglang",
@@ -81,10 +81,16 @@ ENGINES: Mapping[str, EngineRule] = {
                 f"{_SGLANG}/python/sglang/srt/mem_cache/kv_cache_configurator.py",
             ),
             scaled_latents=128,  # calculate_mla_kv_cache_dim, except for kernels of TensorRT-LLM and HIP
-            window_note=(
-                "a window counts with its own tokens, the least; memory is divided beforehand: layers with a window "
-                "have 0.8 times the tokens of others (--swa-full-tokens-ratio) for Gemma 4, gpt-oss, Llama 4, MiMo-V2 "
-                "and Step-3.5, and else all tokens"
+            window_shares=dict.fromkeys(
+                (
+                    "Gemma4ForCausalLM",
+                    "Gemma4ForConditionalGeneration",
+                    "GptOssForCausalLM",
+                    "Llama4ForConditionalGeneration",
+                    "MiMoV2FlashForCausalLM",
+                    "Step3p5ForCausalLM",
+                ),
+                0.8,  # --swa-full-tokens-ratio
             ),
         ),
         EngineRule(
@@ -96,7 +102,6 @@ ENGINES: Mapping[str, EngineRule] = {
                 "https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/kvcache.md",
             ),
             window_spare_blocks=1,  # blocks that leave the window are freed whole
-            window_note=_FREED,
         ),
     )
 }

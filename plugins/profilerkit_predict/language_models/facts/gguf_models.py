@@ -65,6 +65,7 @@ def find_gguf_facts(path: Path, dtype: str | None, name: str | None) -> ModelFac
         sizes=sizes.describe(),
         work=Work(tuple(_list_terms(parts, sizes.list_layers(), latent)), latent),
         cache=CacheGrowth(tuple(sizes.list_cache_layers(int(element_bytes(dtype)), latent))),
+        architecture=sizes.architecture,
         matrices=tuple(_list_matrices(weights)),
         mtp_layer_count=sizes.mtp_layers,
         notes=tuple(notes),

@@ -219,6 +219,8 @@ class ModelFacts:
     work: Work
     #: Its cache for the tokens that it has seen.
     cache: CacheGrowth
+    #: Its class in transformers, or the architecture that a GGUF file names.
+    architecture: str = ""
     matrices: tuple[MatrixShape, ...] = ()
     #: The passes that were traced; None if no code was followed, like for a GGUF file.
     traced: TracedPasses | None = None

@@ -146,8 +146,16 @@ def _list_engine_notes(report: ReportData) -> Iterable[str]:
         return
     defaults = "the block size is that" if rule.reserve is None else "the block size and the reserve are those"
     yield f"{defaults} of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
-    if any(part.window is not None and not part.is_chunked for part in report.facts.cache.parts):
-        yield f"{rule.name}: {rule.window_note}"
+    windows = [part for part in report.facts.cache.parts if part.window is not None]
+    if windows and rule.window_shares is not None:
+        share = rule.window_shares.get(report.facts.architecture)
+        kept = "all tokens" if share is None else f"{share:g} times the tokens of a layer without, divided beforehand"
+        yield f"{rule.name} keeps in layers with a window {kept}"
+    elif not all(part.is_chunked for part in windows):
+        yield (
+            f"{rule.name}: a window takes a block more than its tokens fill, as it begins inside a block, and whole "
+            "blocks are freed"
+        )
 
 
 def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
