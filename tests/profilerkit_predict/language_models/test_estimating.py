@@ -121,6 +121,7 @@ def test_by_a_data_sheet_there_is_no_estimate() -> None:
     row = predict_serving(cost, 2, 10, 4)
     assert (cost.estimate(2, 1, 20), row.first_token, row.per_token, row.rate) == (None, None, None, None)
     assert cost.reason_without_estimates.startswith("by a data sheet: bounds, no estimates")
+    assert StepCost(toy_facts()).reason_without_estimates == "no device: counts alone"
 
 
 def test_serving_has_rates_between_the_ends_of_times() -> None:

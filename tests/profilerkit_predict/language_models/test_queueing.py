@@ -39,6 +39,13 @@ def test_prompts_that_arrive_at_once_wait_for_those_before_them() -> None:
     assert shared.first == StepCost(toy_facts(), DEVICE, shared_prefix=6)(1, 4, 6).seconds
 
 
+def test_a_million_prompts_are_looked_at_in_part() -> None:
+    """As above, a million times: the mean is no greater than that of all, and nearly as great."""
+    burst: Any = predict_burst(COST, 10**6, 200)
+    of_all = (2600 + 1600 * (10**6 + 1) / 2) / 1e9
+    assert 0.99 * of_all < burst.mean <= of_all
+
+
 @pytest.mark.parametrize("chunk", [1, 3, 7])
 def test_no_cut_into_passes_is_faster(chunk: int) -> None:
     """Two prompts of 21 tokens, in passes of so many tokens one after the other: weights are read in each."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import mean
 
 from profilerkit.arguments.checks import inside
 
@@ -12,6 +11,8 @@ from .step_cost import StepCost
 
 #: The check of a rate of requests.
 RATE = inside(0, float("inf"), "the requests that arrive in a second, a number above 0").or_none()
+#: Of how many prompts that arrive at once the times are computed.
+_MOST_SIZES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,16 @@ class Burst:
 def predict_burst(cost: StepCost, batch: int, prompt: int) -> Burst | None:
     """Return when prompts that arrive at once have their first tokens; None if a figure of the device is not known."""
     own_tokens, shared = prompt - cost.shared_prefix, cost.shared_prefix
-    ends = [cost(size, own_tokens, shared, encodes_inputs=True).seconds for size in range(1, batch + 1)]
+    # Of many prompts, one takes no less than the last one before it that is looked at: the mean stays a bound.
+    sizes = sorted({1 + index * (batch - 1) // _MOST_SIZES for index in range(_MOST_SIZES + 1)})
+    ends = [cost(size, own_tokens, shared, encodes_inputs=True).seconds for size in sizes]
     seconds = [end for end in ends if end is not None]
-    return Burst(seconds[0], mean(seconds), seconds[-1]) if len(seconds) == batch else None
+    if len(seconds) < len(sizes):
+        return None
+    numbers = [after - size for size, after in zip(sizes, [*sizes[1:], batch + 1], strict=True)]
+    return Burst(
+        seconds[0], sum(number * end for number, end in zip(numbers, seconds, strict=True)) / batch, seconds[-1]
+    )
 
 
 @dataclass(frozen=True, slots=True)

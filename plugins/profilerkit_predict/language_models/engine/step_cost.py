@@ -220,6 +220,8 @@ class StepCost:
 
     def _list_reasons(self) -> Iterator[str]:
         """Yield the reasons against estimates: no calibration, or a step with work that no calibration has."""
+        if self.device is None:
+            yield "no device: counts alone"
         if self._estimator is None:
             yield "by a data sheet: bounds, no estimates; 'profilerkit calibrate' makes a device that has them"
             return
