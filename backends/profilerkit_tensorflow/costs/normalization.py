@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import activation, elementwise, normalization
 
-from .registry import Cost, OpCall, register_elementwise, register_op_cost, register_op_costs
+from .registry import Cost, OpCall, register_op_cost, register_op_costs
 
 
 @register_op_costs("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -34,9 +34,6 @@ def batch_norm_gradient(call: OpCall) -> Cost:
 
 def _is_activated(call: OpCall) -> bool:
     return call.attribute("activation_mode") not in (None, "Identity")
-
-
-register_elementwise(normalization.normalize_with_known_statistics, "BatchNormWithGlobalNormalization")
 
 
 @register_op_cost("LRN")

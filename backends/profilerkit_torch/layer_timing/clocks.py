@@ -66,7 +66,8 @@ class EventClock:
         """Wait for the last moment and return all of them, counted from the first."""
         for moment in moments:
             moment.synchronize()  # of several streams any may be the last
-        return [0.0, *(moments[0].elapsed_time(moment) / 1000 for moment in moments[1:])]  # milliseconds
+        later = [moments[0].elapsed_time(moment) / 1000 for moment in moments[1:]]  # milliseconds
+        return [0.0, *later] if moments else []
 
 
 class WaitingClock(HostClock):

@@ -289,6 +289,17 @@ def test_a_table_of_a_plugin_has_cells_of_any_kind(name: str, kind: type[Table],
     assert back["further"] == back["mine"] == table
 
 
+@pytest.mark.parametrize("column", ["last_call", "bytes", "fallback_share", "cache_low", "node_seconds"])
+@pytest.mark.parametrize("value", ["aten.mm", True, ("a", 3)])
+def test_a_column_of_a_plugin_in_a_table_by_layer_has_cells_of_any_kind(
+    column: str, value: Any, report: Report
+) -> None:
+    """Its name may end as a column of numbers does; the file was saved, and could not be loaded."""
+    table = LayerTable([{"path": "", "type": "Net", "depth": 0, "is_leaf": True, column: value}])
+    back = parse(to_json(replace(report, data={"mine": table})).encode(), "it.json")
+    assert back["mine"] == table
+
+
 SAMPLES: dict[str, tuple[dict[str, Any], str]] = {
     "no samples": ({"samples": []}, ": samples=(): a Measurement needs at least one sample"),
     "text": ({"samples": ["fast"]}, ".samples[0]: expected `float`, got `str`"),

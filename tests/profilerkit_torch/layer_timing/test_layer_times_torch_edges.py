@@ -194,6 +194,11 @@ def test_events_of_a_device_are_read_when_it_is_done(done: bool, monkeypatch: py
     assert table[""]["overhead_seconds"] is None, "what the host does meanwhile is no time of the device's"
 
 
+def test_no_moments_are_no_seconds() -> None:
+    device = EventClock(torch.device("cuda:1"), Event, lambda device: f"stream of {device}")
+    assert [list(clock.seconds([])) for clock in (HostClock(), device)] == [[], []]
+
+
 def test_the_clock_is_that_of_the_device() -> None:
     cpu, one, two = (torch.device(name) for name in ("cpu", "cuda:0", "cuda:1"))
     assert type(choose_clock([])) is type(choose_clock([cpu])) is HostClock
