@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from msgspec.structs import replace
 from torch import nn
+from torch.export.graph_signature import ConstantArgument, InputKind
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
@@ -44,18 +45,19 @@ def make_layered(program: torch.export.ExportedProgram) -> nn.Module:
     Inputs may be passed by position or by name, whichever way the program was exported. A call with other inputs raises
     `TypeError`, which names those that the program takes.
     """
-    module: nn.Module = _unflatten(program)
-    process_as_exported: Any = module.process_forward_inputs
+    module: Any = _unflatten(program)
+    process_as_exported = module.process_forward_inputs
 
     def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:
         positional, by_name = _pass_as_exported(program, args, kwargs)
         return process_as_exported(*positional, **by_name)
 
-    module.__dict__["process_forward_inputs"] = process_forward_inputs
-    module.__dict__[_DECLARED] = _declare_inputs(program)
+    module.process_forward_inputs = process_forward_inputs
+    setattr(module, _DECLARED, _declare_inputs(program))
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
-    module.__dict__[_NODES] = [(node.name, str(node.target)) for node in calls]
-    return module
+    setattr(module, _NODES, [(node.name, str(node.target)) for node in calls])
+    layered: nn.Module = module
+    return layered
 
 
 def _unflatten(program: torch.export.ExportedProgram) -> Any:
@@ -121,7 +123,8 @@ def read_declared_inputs(module: nn.Module) -> ModelInputs | None:
 def with_nodes(module: nn.Module, operators: Sequence[OpRecord]) -> tuple[OpRecord, ...]:
     """Return the operators of a pass with the nodes of the program that the module was made of.
 
-    Operators of one name must be as many as in the program and in its order, or none has a node.
+    Without the nodes of operators that no pass records, such as views, the program must have called the same operators
+    in the same order; else it is not known which node is which, and no operator has one.
     """
     recorded = {op.operator for op in operators}
     nodes = [(name, operator) for name, operator in vars(module).get(_NODES, ()) if operator in recorded]
@@ -133,15 +136,19 @@ def with_nodes(module: nn.Module, operators: Sequence[OpRecord]) -> tuple[OpReco
 def _declare_inputs(program: torch.export.ExportedProgram) -> ModelInputs:
     """Return the inputs of a program, with a `DeclaredInput` for each tensor; sizes may be open."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    # an input that is no tensor stands among the user's inputs itself, and not by a name
-    leaves = [_declare_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
+    leaves = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind is not InputKind.USER_INPUT:
+            continue
+        is_constant = isinstance(spec.arg, ConstantArgument)  # such as a text, which may be the name of an input too
+        leaves.append(spec.arg.value if is_constant else _declare_leaf(spec.arg.name, values[spec.arg.name]))
     signature: Any = program.module_call_graph[0].signature
     args, kwargs = tree_unflatten(leaves, signature.in_spec)
     return ModelInputs(*args, **kwargs)
 
 
-def _declare_leaf(name: Any, value: Any) -> Any:
+def _declare_leaf(name: str, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     shape = tuple(size if isinstance(size, int) else None for size in value.shape)
-    return DeclaredInput(str(name), shape, str(value.dtype).removeprefix("torch."))
+    return DeclaredInput(name, shape, str(value.dtype).removeprefix("torch."))

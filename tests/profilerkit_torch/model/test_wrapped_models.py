@@ -13,6 +13,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
+from profilerkit_torch.model.programs import make_layered, read_declared_inputs
 from profilerkit_torch.model.wrapped import find_inner_model
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
@@ -349,6 +350,28 @@ def test_a_program_takes_its_inputs_by_place_and_by_name(args: Any, kwargs: Any,
     program = torch.export.export(Masked(), args, kwargs=kwargs)
     report = profile(program, inputs, metrics=["macs", "flops"])
     assert (report["macs"], report["flops"]) == (LINEAR, 2 * LINEAR + 2 * 8 * 2)
+
+
+class Reduced(nn.Module):
+    """Has a text input that may read as the name of a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8, bias=False)
+
+    def forward(self, x: torch.Tensor, mean: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
+        y = self.linear(x) - mean
+        return y.mean() if reduction == "mean" else y.sum()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "x", "sum"])
+def test_a_text_input_that_is_the_name_of_another_input_stays_a_text(reduction: str) -> None:
+    """``reduction="mean"`` was declared as a tensor of the shape of ``mean``, and the pass failed."""
+    program = torch.export.export(Reduced(), (x(), torch.ones(8), reduction))
+    declared = read_declared_inputs(make_layered(program))
+    assert declared is not None
+    assert [leaf for leaf in declared.leaves() if isinstance(leaf, str)] == [reduction]
+    assert profile(program, metrics=["macs"])["macs"] == LINEAR
 
 
 @pytest.mark.parametrize(
