@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from profilerkit import BackendNotFoundError
 from profilerkit.backend_kit.keras_kinds import is_keras, keras_backend
 
 from .jax_model import JaxModel
-from .wrapped import is_equinox_wrapper
+from .wrapped import is_equinox_wrapper, list_names, read_closure
 
 __all__ = ["FRAMEWORKS", "claims", "find_kind", "is_model"]
 
-#: The packages whose classes mark a model of JAX.
+#: The packages whose classes mark a model of JAX, and the class of plain functions: for these `claims` has an advice.
 FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras", "haiku", "builtins.function")
-#: The base class of the modules of each framework: the module that defines it, and its name. Optimizers, generators and
-#: metrics of nnx have it too.
+#: The base class of a framework's modules, by the kind that `find_kind` returns: how the name of the Python module that
+#: defines it begins, and the name of the class. Optimizers, generators and metrics of nnx have it too.
 _CLASSES = {
     "flax.nnx": ("flax.nnx.pytreelib", "Pytree"),
     "flax.linen": ("flax.linen.module", "Module"),
@@ -70,18 +69,33 @@ def claims(model: Any) -> bool:
         )
     if not isinstance(model, FunctionType):
         return is_model(model)
-    if _names_jax(model.__code__, model.__globals__):
+    if _uses_jax(model):
         raise BackendNotFoundError(
-            f"{model.__name__} is a plain function, which is a model of no framework by itself; give jax.jit("
-            f"{model.__name__}), or backend='jax'; where its first argument has the parameters, "
-            f"profilerkit_jax.JaxModel({model.__name__}, params)"
+            f"{model.__name__} is a plain function, which is a model of no framework by itself; give "
+            "jax.jit(function), or backend='jax'; where its first argument has the parameters, "
+            "profilerkit_jax.JaxModel(function, params)"
         )
     return False
 
 
-def _names_jax(code: CodeType, names: Mapping[str, Any]) -> bool:
-    """Return whether the code of a function, or of one in it, names a module of JAX."""
-    modules = (names.get(name) for name in code.co_names)
-    if any(isinstance(module, ModuleType) and module.__name__.partition(".")[0] == "jax" for module in modules):
+def _uses_jax(function: FunctionType) -> bool:
+    """Return whether JAX made a function, as by `jax.vmap`, or its code imports or reads something of JAX."""
+    code, around = function.__code__, function.__globals__
+    modules = [str(around.get("__name__")), *list_names(code, "IMPORT_NAME")]
+    if any(map(_is_name_of_jax, modules)):
         return True
-    return any(_names_jax(inner, names) for inner in code.co_consts if isinstance(inner, CodeType))
+    values = [around[name] for name in list_names(code, "LOAD_GLOBAL") if name in around]
+    return any(map(_comes_from_jax, [*values, *read_closure(function).values()]))
+
+
+def _comes_from_jax(value: Any) -> bool:
+    """Return whether something is a module, a function or a class of JAX, or an object of such a class."""
+    if isinstance(value, ModuleType):
+        return _is_name_of_jax(value.__name__)
+    is_named = isinstance(value, (FunctionType, type)) and _is_name_of_jax(value.__module__)
+    return is_named or _is_name_of_jax(type(value).__module__)
+
+
+def _is_name_of_jax(module: object) -> bool:
+    """Return whether the name of a module is JAX's."""
+    return str(module).partition(".")[0] in ("jax", "jaxlib")

@@ -10,10 +10,11 @@ import dis
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
-__all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_modules"]
+__all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "list_names", "read_closure", "replace_modules"]
 
 #: Packages whose functions lead to modules only by their closures.
 LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
@@ -207,22 +208,26 @@ def _list_variables(function: FunctionType) -> dict[str, Any]:
     variables = {}
     around = function.__globals__
     if str(around.get("__name__")).partition(".")[0] not in LIBRARIES:
-        for name in filter(around.__contains__, _list_global_names(function.__code__)):  # others are builtins
+        for name in filter(around.__contains__, list_names(function.__code__, "LOAD_GLOBAL")):  # others are builtins
             value = around[name]
             is_imported = isinstance(value, FunctionType) and value.__globals__ is not around
             if not is_imported:
                 variables[name] = value
+    return variables | read_closure(function)
+
+
+def read_closure(function: FunctionType) -> dict[str, Any]:
+    """Return the variables that a function closes over, as far as they are set."""
+    variables = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
+        with suppress(ValueError):  # not set yet
             variables[name] = cell.cell_contents
-        except ValueError:  # not set yet
-            continue
     return variables
 
 
-def _list_global_names(code: CodeType) -> Iterator[str]:
-    """Yield the names of global variables that a function reads, and the functions that are made in it."""
-    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+def list_names(code: CodeType, operation: str) -> Iterator[str]:
+    """Yield the names in the steps of one operation ("LOAD_GLOBAL"), of a function and of the functions made in it."""
+    yield from (step.argval for step in dis.get_instructions(code) if step.opname == operation)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _list_global_names(constant)
+            yield from list_names(constant, operation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from itertools import pairwise
@@ -14,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen
+from jax import nn  # noqa: F401 - a name that other frameworks' modules have too
+from jax.numpy import tanh
 
 from profilerkit import ArgumentError, BackendNotFoundError, InputError, ModelInputs, WithoutValuesError, profile
 from profilerkit_jax import JaxModel, register_op_cost
@@ -40,16 +43,65 @@ class Transformed(NamedTuple):
     apply: Any
 
 
-def test_a_plain_function_is_said_to_need_jit() -> None:
-    def outer(x: Any) -> Any:
-        return [jnp.tanh(row) for row in x]
+def tanh_of_rows(x: Any) -> Any:
+    return [jnp.tanh(row) for row in x]
 
-    for function in (mlp, outer):
-        name = function.__name__
-        with pytest.raises(BackendNotFoundError, match=rf"{name} is a plain function, .* give jax.jit\({name}\), or"):
-            profile(function, jnp.ones((3, 4)))
+
+def tanh_by_name(x: Any) -> Any:
+    return tanh(x)
+
+
+def tanh_imported_inside(x: Any) -> Any:
+    from jax import numpy
+
+    return numpy.tanh(x)
+
+
+def make_tanh() -> Any:
+    inside = jnp.tanh
+    return lambda x: inside(x) + 1
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+PLAIN_FUNCTIONS = {
+    "of a module": mlp,
+    "in a comprehension": tanh_of_rows,
+    "of a name": tanh_by_name,
+    "an import in the body": tanh_imported_inside,
+    "a closure": make_tanh(),
+    "vmap": jax.vmap(double),
+    "grad": jax.grad(double),
+    "checkpoint": jax.checkpoint(double),
+    "lambda": lambda x: jnp.tanh(x) + 1,
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_FUNCTIONS)
+def test_a_plain_function_is_said_to_need_jit(name: str) -> None:
+    function = PLAIN_FUNCTIONS[name]
+    said = re.escape(function.__name__) + r" is a plain function, .* give jax\.jit\(function\), or backend='jax'"
+    with pytest.raises(BackendNotFoundError, match=said):
+        profile(function, jnp.ones((3, 4)))
+
+
+def relu_of_another(x: Any) -> Any:
+    """Reads an attribute that is called as a variable of this module, which is JAX's."""
+    return SimpleNamespace(nn=SimpleNamespace(tanh=abs)).nn.tanh(x)
+
+
+def make_unset() -> Any:
+    if np.ndim(0):
+        inside = jnp.tanh
+    return lambda x: inside(x) + 1
+
+
+@pytest.mark.parametrize("function", [double, relu_of_another, make_unset(), lambda x: x + 1])
+def test_a_function_without_jax_is_not_said_to_be_of_jax(function: Any) -> None:
     with pytest.raises(BackendNotFoundError, match="no backend recognizes a model of type builtins.function"):
-        profile(lambda x: x + 1, jnp.ones((3, 4)))
+        profile(function, jnp.ones((3, 4)))
 
 
 def test_a_transformed_function_of_haiku_is_said_to_need_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
