@@ -59,8 +59,9 @@ class Audit:
         address: The address of a cluster, for an engine with a cluster.
         watch: Receives the progress: see `Watch`.
 
-    Raises `ArgumentError` for another ``rerun``, `NotOfferedError` for another engine, `PlanError` for a pattern that
-    matches nothing, `StoreError` for a store that cannot be opened or written.
+    Raises `ArgumentError` for another ``rerun`` and for an address with the engine "local", `NotOfferedError` for
+    another engine, `PlanError` for a pattern that matches nothing, `StoreError` for a store that cannot be opened or
+    written.
     """
 
     plan: Plan
@@ -73,6 +74,10 @@ class Audit:
     def __post_init__(self) -> None:
         if self.rerun is not None and self.rerun not in RERUN:
             raise ArgumentError(f"rerun={self.rerun!r}: give 'failed', 'all', or None for what is missing alone")
+        if self.address is not None and self.engine == "local":
+            raise ArgumentError(
+                f"address={self.address!r}: the engine 'local' has no cluster; give engine='ray' with it"
+            )
         self.url: str = str(self.plan.folder / f"{self.plan.name}.db" if self.store is None else self.store)
 
     @cached_property

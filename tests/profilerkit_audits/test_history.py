@@ -287,6 +287,24 @@ def test_options_of_pyproject_are_for_the_calls_that_have_them(
     assert "--budget" not in err
 
 
+@pytest.mark.parametrize(("form", "shown"), [("json", ("--check", "last")), ("junit", ("--diff", "last~1", "last"))])
+def test_a_format_of_pyproject_is_for_the_calls_that_have_it(
+    form: str,
+    shown: tuple[str, ...],
+    store: Store,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = (*shown, "--store", str(tmp_path / "runs.db"))
+    code, out, _ = command(capsys, "audit", *where, "--format", "console")
+    (tmp_path / "pyproject.toml").write_text(f"[tool.profilerkit.audit]\nformat = '{form}'\n")
+    monkeypatch.chdir(tmp_path)
+    assert command(capsys, "audit", *where) == (code, out, "")
+    code, _, err = command(capsys, "audit", *where, "--format", form)
+    assert (code, f"'{form}': with {shown[0]} there are console, " in err) == (2, True)
+
+
 def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--store", str(tmp_path / "runs.db"))
     code, out, _ = command(capsys, "history", "net.py:f", "--metric", "macs", *where, "--format", "json")

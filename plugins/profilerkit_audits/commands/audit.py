@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -28,6 +28,14 @@ _FORMS = {
     "--diff": ("console", "json", "markdown"),
     "--check": ("console", "markdown", "junit"),
 }
+
+
+class _Printing(NamedTuple):
+    """The options of what is printed, and of the exit code, as in the call."""
+
+    form: str
+    strict: bool
+    quiet: bool
 
 
 @click.command("audit")
@@ -90,27 +98,39 @@ def command(
     """
     if diff and check is not None:
         raise click.UsageError("give --diff, or --check with its --budget")
-    _require_fitting("--diff" if diff else "" if check is None else "--check", form)
+    verb = "--diff" if diff else "" if check is None else "--check"
+    _require_fitting(verb)
+    printing = _Printing(_choose_fitting(verb, form), strict, quiet)
     if diff:
-        _show_diff(_choose_store(plan, store), diff, form, strict, quiet)
+        _show_diff(_choose_store(plan, store), diff, printing)
     elif check is not None:
-        _show_check(_choose_store(plan, store), check, budget, form, strict, quiet)
+        _show_check(_choose_store(plan, store), check, budget, printing)
     elif plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
     else:
-        _run_plan(Path(plan), {"store": store, **running}, dry_run, form, strict, quiet)
+        _run_plan(Path(plan), {"store": store, **running}, dry_run, printing)
 
 
-def _require_fitting(verb: str, form: str) -> None:
-    """Raise `click.UsageError` for options and a form that --diff, --check, or a run without both does not have."""
+def _require_fitting(verb: str) -> None:
+    """Raise `click.UsageError` for options that --diff, --check, or a run without both does not have."""
     for name in ("dry_run", "rerun", "engine", "address") if verb else ():
         if _is_typed(name):
             raise click.UsageError(f"{verb} runs nothing; leave out --{name.replace('_', '-')}")
     if verb != "--check" and _is_typed("budget"):
         raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-    if form not in _FORMS[verb]:
-        where = f"with {verb}" if verb else "of rows"
-        raise click.BadParameter(f"{form!r}: {where} there are {', '.join(_FORMS[verb])}", param_hint="--format")
+
+
+def _choose_fitting(verb: str, form: str) -> str:
+    """Return a form that --diff, --check, or a run without both has; raise `click.BadParameter` for a typed other one.
+
+    One of pyproject.toml that is for other calls is left aside.
+    """
+    if form in _FORMS[verb]:
+        return form
+    if not _is_typed("form"):
+        return "console"
+    where = f"with {verb}" if verb else "of rows"
+    raise click.BadParameter(f"{form!r}: {where} there are {', '.join(_FORMS[verb])}", param_hint="--format")
 
 
 def _is_typed(name: str) -> bool:
@@ -131,15 +151,15 @@ def _choose_store(plan: str | None, store: str | None) -> str:
     return str(Path(plan).with_suffix(".db"))
 
 
-def _show_diff(store: str, runs: tuple[str, str], form: str, strict: bool, quiet: bool) -> None:
-    """Print the changes between two runs; with ``strict`` exit with code 1 if a value became worse."""
+def _show_diff(store: str, runs: tuple[str, str], printing: _Printing) -> None:
+    """Print the changes between two runs; if strict, exit with code 1 if a value became worse."""
     with report_errors("--diff"):
         from ..run_diffs import diff_runs
 
         result = diff_runs(store, *runs)
-    if not quiet:
-        _print_diff(result, form)
-    if strict and any(change.verdict in ("worse", "lost") for change in result.changes):
+    if not printing.quiet:
+        _print_diff(result, printing.form)
+    if printing.strict and any(change.verdict in ("worse", "lost") for change in result.changes):
         sys.exit(NOT_KEPT)
 
 
@@ -156,7 +176,7 @@ def _print_diff(result: RunDiff, form: str) -> None:
     emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
 
 
-def _show_check(store: str, run: str, budget: str | None, form: str, strict: bool, quiet: bool) -> None:
+def _show_check(store: str, run: str, budget: str | None, printing: _Printing) -> None:
     """Print which limits a run keeps; exit with code 1 if a limit is broken."""
     with report_errors("--check"):
         from profilerkit_budgets import Budget
@@ -164,16 +184,16 @@ def _show_check(store: str, run: str, budget: str | None, form: str, strict: boo
         from ..run_budgets import check_run
 
         result = check_run(store, run, None if budget is None else Budget.load(budget))
-    if not quiet:
-        emit(result.write(form).rstrip("\n"))
-    if result.is_broken(strict):
+    if not printing.quiet:
+        emit(result.write(printing.form).rstrip("\n"))
+    if result.is_broken(printing.strict):
         sys.exit(NOT_KEPT)
 
 
 # A run ----------------------------------------------------------------------------------------------------------------
 
 
-def _run_plan(path: Path, options: dict[str, Any], dry_run: bool, form: str, strict: bool, quiet: bool) -> None:
+def _run_plan(path: Path, options: dict[str, Any], dry_run: bool, printing: _Printing) -> None:
     """Run a plan with these options of `Audit`, and print its rows; with ``dry_run`` print alone what would run."""
     from ..plan import Plan
     from ..running import Audit
@@ -181,24 +201,26 @@ def _run_plan(path: Path, options: dict[str, Any], dry_run: bool, form: str, str
     with report_errors("PLAN"):
         audit = Audit(Plan.load(path), **options)
         if dry_run:
-            _print_dry_run(audit, form)
+            _show_dry_run(audit, printing)
             return
-        finished = _run(audit, quiet)
-    if not quiet:
-        _print_result(finished, form)
+        finished = _run(audit, printing.quiet)
+    if not printing.quiet:
+        _print_result(finished, printing.form)
     failed = _list_broken_limits(audit, finished)
     for line in failed:
         say(f"Budget not kept: {line}")
-    if failed or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
+    if failed or (printing.strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
         sys.exit(NOT_KEPT)
 
 
-def _print_dry_run(audit: Audit, form: str) -> None:
-    """Print what would run."""
+def _show_dry_run(audit: Audit, printing: _Printing) -> None:
+    """Print what would run; if quiet, only the errors of the plan are said."""
     from ..dry_run import plan_dry_run
 
     planned = plan_dry_run(audit)
-    if form == "json":
+    if printing.quiet:
+        return
+    if printing.form == "json":
         emit_json(planned.to_dict())
     else:
         emit(planned.to_text())

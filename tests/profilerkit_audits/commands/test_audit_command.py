@@ -49,6 +49,8 @@ def test_a_dry_run_says_what_would_run_and_runs_nothing(zoo: Path, capsys: pytes
     assert run("audit", zoo, "--dry-run", "--format", "json") == 0
     planned = json.loads(capsys.readouterr().out)
     assert [case["runs"] for case in planned["cases"]] == [True, True]
+    assert run("audit", zoo, "--dry-run", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.heavy
@@ -100,6 +102,7 @@ def test_budgets_and_strict_make_the_exit_code_1(zoo: Path, capsys: pytest.Captu
         (["zoo.toml", "--format", "yaml"], "'yaml': there are console, json"),
         (["none.toml"], "cannot read the plan none.toml: No such file"),
         (["bad.toml"], "bad.toml: unknown key 'metrik'; did you mean 'metrics'?"),
+        (["zoo.toml", "--address", "ray://x"], "address='ray://x': the engine 'local' has no cluster"),
         (["zoo.toml", "--store", "mysql://x/y"], "a store in mysql is not offered"),
     ],
 )
