@@ -113,8 +113,22 @@ def _infer(
 
     Raises `UnfitError` if the inputs do not fit the operator.
     """
-    if definition is None or not definition.schema.has_type_and_shape_inference_function:
-        return infer_for_runtime(node, inputs)
+    try:
+        if definition is None or not definition.schema.has_type_and_shape_inference_function:
+            return infer_for_runtime(node, inputs)
+        return _infer_by_definition(node, inputs, definition, opsets)
+    except (InferenceError, ValidationError) as error:
+        shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
+        raise UnfitError(
+            f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
+            f"of the shapes {shapes}: {error_line(error)}"
+        ) from None
+
+
+def _infer_by_definition(
+    node: NodeProto, inputs: Sequence[Value | None], definition: Definition, opsets: Mapping[str, int]
+) -> list[TypeProto | None]:
+    """Return the types of a node's outputs as onnx infers them; None for an unknown type."""
     types: dict[str, TypeProto] = {}
     data: dict[str, TensorProto] = {}
     for name, value in zip(node.input, inputs, strict=True):
@@ -127,14 +141,7 @@ def _infer(
             # Runtimes accept a number of the shape (1,) for Range too, as in the standard's AffineGrid.
             is_number = node.op_type == "Range" and value.array.size == 1
             data[name] = numpy_helper.from_array(value.array.reshape(()) if is_number else value.array, name)
-    try:
-        outputs = _infer_by_standard(node, types, data, definition, opsets)
-    except (InferenceError, ValidationError) as error:
-        shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
-        raise UnfitError(
-            f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
-            f"of the shapes {shapes}: {error_line(error)}"
-        ) from None
+    outputs = _infer_by_standard(node, types, data, definition, opsets)
     return list(map(outputs.get, node.output))
 
 

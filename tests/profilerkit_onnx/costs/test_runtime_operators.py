@@ -592,6 +592,23 @@ def test_shapes_that_do_not_fit_are_named_and_no_error(op: str) -> None:
     assert trace.failure is not None or trace.missing != ()
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("FusedMatMul", [ones(2, 3), ones(4, 5)], {}, (), 0, 0),
+        ("FusedConv", [ones(1, 3, 3), ones(8, 3, 5, 5)], {}, (), 0, 0),
+        ("NhwcMaxPool", [ones(1, 8, 8, 3, dtype=S8)], {}, (), 0, 0),
+    ],
+    ids=identity,
+)
+def test_inputs_that_do_not_fit_an_operator_of_the_runtime_name_its_node(case: Case) -> None:
+    """onnx's own error escaped: "the model raised InferenceError", without the operator."""
+    failure = BACKEND.trace(*model_and_inputs(case, "com.microsoft")).failure
+    shapes = ", ".join(str(array.shape) for array in case[1])
+    assert f"the operator com.microsoft::{case[0]} of the node " in str(failure)
+    assert f"does not fit inputs of the shapes {shapes}: " in str(failure)
+
+
 QUERIES = ones(1, 2, 5, 4)
 
 
