@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from profilerkit.foreign_text import visible
 from profilerkit.piping.outcome import is_number
@@ -17,12 +17,35 @@ from .layer_work import find_shared_times, sum_forward_work
 from .page_parts import pack
 
 
-def describe_operators(report: Report, layers: Sequence[Row]) -> dict[str, Any] | None:
-    """Return the operators in the order in which they ran; None for a report without any.
+class Operators(TypedDict):
+    """The operators in the order in which they ran, by columns; each column as `pack` returns it."""
 
-    ``layers`` are the rows of its layers. ``kinds`` has a number for each *layer*: layers of one number are of the same
-    kind, and drawn as repetitions.
-    """
+    names: Any
+    #: The index of the layer that ran each; -1 for none.
+    layers: Any
+    phases: Any
+    #: The steps back to each operator whose result is read; None if they are not known of any operator.
+    reads: Any
+    #: A number for each *layer*: layers of one number are of the same kind. It is here because the graph of the
+    #: operators alone draws such layers as repetitions: a page without operators has no use for it.
+    kinds: Any
+    macs: Any
+    flops: Any
+
+
+class Roofline(TypedDict):
+    """The own work of the layers that move bytes, by columns with a number for each such layer."""
+
+    #: The indices of the layers among all.
+    layers: list[int]
+    flops: list[float]
+    bytes: list[float]
+    #: None if the layer was not timed, or its time includes layers inside.
+    seconds: list[float | None]
+
+
+def describe_operators(report: Report, layers: Sequence[Row]) -> Operators | None:
+    """Return the operators of a report whose layers have these rows; None for a report without any."""
     operators = report.operators
     if not operators:
         return None
@@ -41,20 +64,17 @@ def describe_operators(report: Report, layers: Sequence[Row]) -> dict[str, Any] 
 
     return {
         "names": pack([visible(str(row["operator"])) for row in operators]),
-        "layers": pack([places.get(row["layer"], -1) for row in operators]),  # that ran them
+        "layers": pack([places.get(row["layer"], -1) for row in operators]),
         "phases": pack([str(row.get("phase", "forward")) for row in operators]),
-        "reads": pack(steps_back) if any(steps_back) else None,  # None: not known of any operator
+        "reads": pack(steps_back) if any(steps_back) else None,
         "kinds": pack([kinds[row["path"]] for row in layers]),
         "macs": list_work("macs"),
         "flops": list_work("flops"),
     }
 
 
-def describe_roofline(report: Report, layers: Sequence[Row]) -> dict[str, Any]:
-    """Return the own work of the layers in the forward pass: FLOPs, bytes moved, seconds of each that has work.
-
-    The seconds are None if the layer was not timed, or its time includes layers inside.
-    """
+def describe_roofline(report: Report, layers: Sequence[Row]) -> Roofline:
+    """Return the own work of the layers in the forward pass, of each that has work."""
     work = sum_forward_work(report.operators or ())
     shared = find_shared_times(report, work)
     drawn = [(index, row, work[row["path"]]) for index, row in enumerate(layers) if row["path"] in work]
@@ -68,7 +88,7 @@ def describe_roofline(report: Report, layers: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def add_speeds(layers: Sequence[Row], roofline: dict[str, Any]) -> list[dict[str, Any]]:
+def add_speeds(layers: Sequence[Row], roofline: Roofline) -> list[dict[str, Any]]:
     """Return the rows of layers with the numbers that the roofline draws, so that a table has them too.
 
     The numbers are FLOPs per byte (``own_intensity``) and FLOPs per second (``own_speed``), None if not known.
@@ -76,7 +96,7 @@ def add_speeds(layers: Sequence[Row], roofline: dict[str, Any]) -> list[dict[str
     rows = [{**row, **dict.fromkeys(SPEEDS)} for row in layers]
     points = zip(roofline["layers"], roofline["flops"], roofline["bytes"], roofline["seconds"], strict=True)
     for index, flops, moved_bytes, seconds in points:
-        rows[index]["own_intensity"] = flops / moved_bytes  # a roofline has layers that move bytes alone
+        rows[index]["own_intensity"] = flops / moved_bytes  # only layers that move bytes are in a roofline
         if is_number(seconds) and seconds > 0:
             rows[index]["own_speed"] = flops / seconds
     return rows
