@@ -21,7 +21,7 @@ from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT, LiveBytes
 from .pass_record import PassRecord
 
-__all__ = ["AliveBytes", "PreparedModel", "count_alive", "find_common_device", "has_unread", "share_values"]
+__all__ = ["AliveBytes", "PreparedModel", "count_alive", "has_unread", "share_values"]
 
 
 class PreparedModel(NamedTuple):
@@ -55,16 +55,22 @@ class AliveBytes(NamedTuple):
 def count_alive(recorder: PassRecord, prepared: PreparedModel) -> AliveBytes:
     """Tell the recorder the tensors that are alive before the first operator, and return their bytes.
 
-    The recorder counts the tensors of the model as 0 bytes, because a trace has the weights beside the bytes alive.
+    The tensors of the model are of three groups. Parameters, buffers and what packed layers keep beside them are the
+    weights: a trace has their bytes beside the bytes alive, so the recorder counts them as 0. Other tensors may be
+    views of weights. A view has no bytes of its own, but its stand-in does not share the memory of the weight's
+    stand-in, so it would count as one more tensor: it is added among the weights too. The bytes of all further tensors
+    (tables, caches) are ``of_model``.
+
+    What was ``made`` for the pass, a stand-in or a copy of an input, should be gone after it; the user's tensors stay.
     """
     inventory = prepared.inventory
     beside = [list_beside_packed(module).values() for module, _ in inventory.further_attributes]
     weights = [*inventory.parameters, *inventory.buffers, *chain.from_iterable(beside)]
     others = [tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training]
     storages = set(map(storage_key, weights)) if others else set()
-    views = [tensor for tensor in others if storage_key(tensor) in storages]  # a stand-in has its own memory
+    views = [tensor for tensor in others if storage_key(tensor) in storages]
     _add_weights(recorder.live, prepared, [*weights, *views])
-    of_model = _add_weights(recorder.live, prepared, others)
+    of_model = _add_weights(recorder.live, prepared, others)  # a storage that is known already adds nothing
     user_ids = set(map(id, prepared.user_inputs.all_tensors))
     inputs = list_input_tensors(prepared.inputs)
     _add_inputs(recorder.live, [tensor for tensor in inputs if id(tensor) in user_ids], made=False)
@@ -73,7 +79,7 @@ def count_alive(recorder: PassRecord, prepared: PreparedModel) -> AliveBytes:
 
 
 def _add_weights(live: LiveBytes, prepared: PreparedModel, tensors: Iterable[torch.Tensor]) -> int:
-    """Count the stand-ins of tensors of the model, which should be gone after the pass; return their new bytes."""
+    """Count tensors of the model by their stand-ins as 0 bytes; return the bytes of the storages that were new."""
     nbytes = 0
     for tensor in tensors:
         stand_in = prepared.stand_ins.get(id(tensor), tensor)
@@ -121,9 +127,3 @@ def share_values(recorder: PassRecord, prepared: PreparedModel, buffers: Iterabl
 def _has_integers(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has values, and these are integers or booleans."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_meta)
-
-
-def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
-    """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
-    devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
-    return devices.pop() if len(devices) == 1 else None

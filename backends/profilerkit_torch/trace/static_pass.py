@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .origins import count_missing_replays
 from .pass_errors import PassError, UnansweredError
-from .prepared_model import AliveBytes, PreparedModel, count_alive, find_common_device, has_unread, share_values
+from .prepared_model import AliveBytes, PreparedModel, count_alive, has_unread, share_values
 from .questions import Questions, runs_other_code
 from .recorder import PassSettings, Recorder
 from .records import layer_records
@@ -146,7 +146,7 @@ class RecordedPass:
         layers.calls = self.calls
         model_device, on_meta = self.inventory.device, self.stand_ins.on_meta
         leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
-        device = find_common_device([*self.inventory.tensors, *leaves])
+        device = _find_common_device([*self.inventory.tensors, *leaves])
         kernels = model_device if model_device.type == "meta" else device
         settings = PassSettings(
             on_meta=on_meta,
@@ -264,3 +264,9 @@ def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
     if unanswered:
         raise UnansweredError(unanswered)
     recorder.layers.in_other_threads.warn_of_older_threads()
+
+
+def _find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
+    """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
+    devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
+    return devices.pop() if len(devices) == 1 else None

@@ -209,7 +209,7 @@ def test_tensors_that_are_saved_on_the_cpu_take_what_they_take_without(
     monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     """See the first test. On the CPU they are there already, and on a GPU they count as if they stayed there."""
-    monkeypatch.setattr(static_pass, "find_common_device", lambda tensors: torch.device(device))
+    monkeypatch.setattr(static_pass, "_find_common_device", lambda tensors: torch.device(device))
 
     def save_on_cpu(self: Any, x: torch.Tensor) -> torch.Tensor:
         with torch.autograd.graph.save_on_cpu():
