@@ -38,10 +38,10 @@ class Roofline(TypedDict):
 
     #: The indices of the layers among all.
     layers: list[int]
-    flops: list[float]
-    bytes: list[float]
-    #: None if the layer was not timed, or its time includes layers inside.
-    seconds: list[float | None]
+    flops: list[int]
+    bytes: list[int]
+    #: As `make_plain` has them; None if the layer was not timed, or its time includes layers inside.
+    seconds: list[Any]
 
 
 def describe_operators(report: Report, layers: Sequence[Row]) -> Operators | None:
