@@ -199,7 +199,7 @@ def test_what_would_be_large_is_not_computed(node: Any, monkeypatch: pytest.Monk
         "row": np.ones(1000, F),
     }
     computed: list[Any] = []
-    monkeypatch.setattr("profilerkit_onnx.trace.folding.evaluate", lambda *given: computed.append(given))
+    monkeypatch.setattr("profilerkit_onnx.trace.folding._evaluate", lambda *given: computed.append(given))
     nodes = [node, helper.make_node("Gather", ["big", "x"], ["y"])]
     x = np.zeros((2,), np.int64)
     weights = {name: all_weights[name] for name in node.input if name}

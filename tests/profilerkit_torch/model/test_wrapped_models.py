@@ -360,7 +360,7 @@ class Reduced(nn.Module):
         self.linear = nn.Linear(8, 8, bias=False)
 
     def forward(self, x: torch.Tensor, mean: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
-        y = self.linear(x) - mean
+        y: torch.Tensor = self.linear(x) - mean
         return y.mean() if reduction == "mean" else y.sum()
 
 
