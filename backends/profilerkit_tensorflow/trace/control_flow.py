@@ -67,15 +67,19 @@ def _list_branches(operator: Any, chosen: Any) -> list[str]:
 def _agree_on_outputs(
     walk: Walk, bodies: Sequence[Body[Work, Value]], dearest: Body[Work, Value], used: set[int], owner: Owner
 ) -> list[Value]:
-    """Return the outputs of a condition: the outputs of its dearest branch, with the facts that all branches share."""
+    """Return the outputs of a condition: the outputs of its dearest branch, with the facts that all branches share.
+
+    A number that all branches return follows the inputs if that of one branch does.
+    """
     outputs, folding = list(dearest.outputs), walk.folding
     for index in sorted(used):
         value, returned = outputs[index], [body.outputs[index] for body in bodies]
         common, constant = reduce(Value.common, returned), folding.find_common_constant(returned)
         loses_constant = constant is None and folding.constant(value) is not None
-        if loses_constant or not value.is_known_as(common):
+        others_follow = not folding.follows(value) and any(map(folding.follows, returned))
+        if loses_constant or others_follow or not value.is_known_as(common):
             outputs[index] = walk.hand_on(value, common, owner)
-            outputs[index].constant = constant
+            folding.give_result(outputs[index], constant, returned)
     return outputs
 
 

@@ -75,6 +75,12 @@ class Folding:
         value.constant = numbers
         self._from_inputs.add(value.number)
 
+    def give_result(self, value: Value, numbers: Any, sources: Sequence[Value]) -> None:
+        """Give a value the array that follows from other values; it follows the inputs if one of these does."""
+        value.constant = numbers
+        if any(map(self.follows, sources)):
+            self._from_inputs.add(value.number)
+
     def decide(self, value: Value) -> Any:
         """Return the numpy array of a value that decides a branch or a loop, else None; note whether inputs decide."""
         constant = self.constant(value)

@@ -144,5 +144,5 @@ class _Loop:
         else:
             return result
         after = self._walk.hand_on(result, result, self.owner)
-        after.constant = number
+        folding.give_result(after, number, [before, result])
         return after

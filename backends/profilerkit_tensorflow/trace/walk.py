@@ -125,7 +125,10 @@ class Walk:
         self._set_values(scope, operator.outputs, results[: len(operator.outputs)])
 
     def hand_on(self, value: Value, description: Value, owner: Owner) -> Value:
-        """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
+        """Return a value that a condition or a loop hands on: the bytes of ``value``, the facts of ``description``.
+
+        Its array is not known.
+        """
         twin = self.folding.new_value(description.shape, value.dtype, value.tensor)
         twin.elements, twin.length = description.elements, description.length
         self.work.append(Executed.of_handing_on((value,), (twin,), owner))

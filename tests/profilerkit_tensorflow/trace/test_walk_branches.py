@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import tensorflow as tf
 from one_product import ONE, Function, W, X, walk_graph
-from small import ones
+from small import BACKEND, ones
 from small import trace_by_shapes as trace
 from small import trace_complete_by_shapes as traced
 
+from profilerkit import ModelInputs
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.trace.bounds import Bounds
 
 MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
@@ -77,6 +79,33 @@ def test_a_limit_that_all_branches_set_alike_is_known() -> None:
         return repeat(x, either(lambda: tf.constant(5), lambda: tf.constant(2) + 3, x))
 
     assert traced(function, X).macs == 5 * ONE
+
+
+@pytest.mark.parametrize("is_given_in", ["the cheap branch", "the dear branch"])
+def test_a_limit_that_one_branch_takes_from_the_inputs_follows_them(is_given_in: str) -> None:
+    """The condition is a product, the dear branch makes two, and three turns come after it: not of another input."""
+
+    def function(x: Any, n: Any) -> Any:
+        constant, given = tf.constant(3), tf.identity(n)
+        dear, cheap = (constant, given) if is_given_in == "the cheap branch" else (given, constant)
+        turns, y = either(lambda: (dear, x @ W @ W), lambda: (cheap, x @ W), x @ W)
+        return repeat(y, turns)
+
+    found = BACKEND.trace(function, ModelInputs(X, tf.constant(3)))
+    assert found.macs == (1 + 2 + 3) * ONE
+    assert FOLLOWED in found.notes
+
+
+def test_a_counter_that_begins_at_an_input_follows_it_after_the_loop() -> None:
+    """It begins at 2, and three turns add one each: so the second loop has five, of another input it has others."""
+
+    def function(x: Any, n: Any) -> Any:
+        _, last = tf.while_loop(lambda i, j: i < 3, lambda i, j: (i + 1, j + 1), (0, n))
+        return repeat(x, last)
+
+    found = BACKEND.trace(function, ModelInputs(X, tf.constant(2)))
+    assert found.macs == 5 * ONE
+    assert FOLLOWED in found.notes
 
 
 def test_a_limit_from_a_shape_that_only_one_branch_has_is_not_known() -> None:
