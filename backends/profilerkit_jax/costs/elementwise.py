@@ -48,8 +48,8 @@ def divide(call: PrimitiveCall) -> Cost:
 
 @register_op_cost("integer_pow")
 def integer_power(call: PrimitiveCall) -> Cost:
-    """A power for each element; the power of -1 is a division, the power of 1 nothing."""
-    if call.params["y"] == 1:
+    """A power for each element; the power of -1 is a division, the powers of 0 and 1 nothing."""
+    if call.params["y"] in (0, 1):
         return Cost(0, 0)
     return elementwise.elementary("DIVIDE" if call.params["y"] == -1 else "POWER")(call.outputs[0].numel)
 

@@ -89,6 +89,7 @@ FREE = dict(
         one("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 0), (1, 4)), 0, X, S((), "int32")),
         one("gather", lambda x, i: x[i], 0, X, S((5,), "int32")),
         one("gt", lambda x: x > 0, 0),
+        one("integer_pow", lambda x: lax.integer_pow(x, 0), 0),  # ones
         one("iota", lambda x: x.at[0].set(jnp.arange(4.0)), 0),
         one("pad", lambda x: jnp.pad(x, 1), 0),
         one("random_bits", lambda key: jax.random.bits(key, (3, 4)), 0, jax.random.key(0)),
