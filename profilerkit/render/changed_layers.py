@@ -75,9 +75,17 @@ def _choose_opened(layers: Sequence[Row], inside: Mapping[str, Sequence[Row]], r
 
 
 def _list_inside(row: Row, inside: Mapping[str, Sequence[Row]]) -> list[Row]:
-    """Return the changed layers right inside a layer; of a layer of one model, only those of that model."""
-    is_in_both = row["change"] == "changed"
-    return [child for child in inside.get(row["path"], ()) if is_in_both or child["change"] == row["change"]]
+    """Return the changed layers right inside a layer, in whose place they may be shown.
+
+    ``inside`` has the layers of both models by path. Inside a layer of one model are those of that model. There are
+    none if both models have one of them: shown alone, the others would be called all that has changed there.
+    """
+    children = inside.get(row["path"], ())
+    if row["change"] not in _IN_ONE:
+        return list(children)
+    if any(child["change"] not in _IN_ONE for child in children):
+        return []
+    return [child for child in children if child["change"] == row["change"]]
 
 
 def _leave_out_inner_parts(comparison: Comparison) -> list[Row]:

@@ -323,6 +323,28 @@ def test_a_layer_in_whose_place_is_a_block_is_shown_once_with_the_layers_of_the_
     assert [(words[0], words[-1]) for words in shown] == [("fc", "removed"), ("fc.0", "added"), ("fc.1", "added")]
 
 
+def test_a_block_in_the_place_of_another_is_not_opened_where_both_have_a_layer() -> None:
+    """Of the blocks' layers 0 changed, and the other is removed here and added there: shown alone, 0 would be lost."""
+    changed: dict[str, Any] = {"is_leaf": True, "flops": 0}
+    one, other = (
+        report(
+            row("", "Net", 8 + own + 5, flops=0, is_leaf=False),
+            row("block", kind, own + 5, flops=0, is_leaf=False),
+            row("block.0", "Linear", own, **changed),
+            row(f"block.{name}", "Linear", 5, **changed),
+            row("head", "Linear", 8, **changed),
+            name=kind,
+        )
+        for kind, own, name in (("Sequential", 10, "1"), ("Cell", 80, "w"))
+    )
+    drawn = lines(render(Comparison(one, (other,))))
+    shown = [line.split() for line in drawn if line.startswith("block")]
+    assert [(words[0], words[1], words[-1]) for words in shown] == [
+        ("block", "Sequential", "removed"),
+        ("block", "Cell", "added"),
+    ]
+
+
 def test_of_more_layers_that_differ_the_title_says_how_many() -> None:
     """Eight layers have twice the MACs: six rows, and eight in the title. Layers with other FLOPs alone count last."""
     paths = ["", *(f"l{index}" for index in range(8)), "pool"]
