@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from profilerkit.costs import activation, elementwise, recurrent
@@ -14,9 +12,15 @@ __all__ = ["LENGTHS", "RECURRENT"]
 
 #: The recurrent operators, by the names that formulas are registered for.
 RECURRENT = ("LSTM", "GRU", "RNN", "com.microsoft::DynamicQuantizeLSTM")
-#: The index of their input ``sequence_lens``, the lengths of the sequences, and of the peepholes of an LSTM.
-LENGTHS, _PEEPHOLES = 4, 7
-_USUAL = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh")}
+#: The indices of their inputs; the lengths of the sequences are ``sequence_lens``, and an LSTM alone has peepholes.
+_INPUT_WEIGHTS, _STATE_WEIGHTS, _BIASES, LENGTHS, _PEEPHOLES = 1, 2, 3, 4, 7
+#: The kinds of layers that are counted, by the names of the activations of one direction.
+_KINDS = {
+    ("sigmoid", "tanh", "tanh"): "lstm",
+    ("sigmoid", "tanh"): "gru",
+    ("tanh",): "rnn_tanh",
+    ("relu",): "rnn_relu",
+}
 
 
 @register_op_cost("LSTM")
@@ -26,17 +30,17 @@ def lstm(call: NodeCall) -> Cost:
     Peepholes are a product and an addition for each of three gates (Gers and Schmidhuber 2000). Of each sequence the
     steps up to its length count if ``sequence_lens`` is known; if not, all.
     """
-    return _lstm(call, units=call.inputs[2][2])
+    return _lstm(call, units=call.inputs[_STATE_WEIGHTS][2])
 
 
 @register_op_cost("com.microsoft::DynamicQuantizeLSTM")
 def lstm_on_integers(call: NodeCall) -> Cost:
     """As ``LSTM``, with weights ``(directions, features, 4 * units)`` and ``(directions, units, 4 * units)``."""
-    return _lstm(call, units=call.inputs[2][1])
+    return _lstm(call, units=call.inputs[_STATE_WEIGHTS][1])
 
 
 def _lstm(call: NodeCall, units: int) -> Cost:
-    cost = _layer(call, "lstm", units)
+    cost = _layer(call, ["sigmoid", "tanh", "tanh"], units)
     if not call.has_input(_PEEPHOLES):
         return cost
     return cost.plus(elementwise.scale_and_shift(_positions(call) * call.inputs[_PEEPHOLES].numel))
@@ -45,35 +49,43 @@ def _lstm(call: NodeCall, units: int) -> Cost:
 @register_op_cost("GRU")
 def gru(call: NodeCall) -> Cost:
     """Three gates, wherever the reset gate is applied."""
-    return _layer(call, "gru", units=call.inputs[2][2])
+    return _layer(call, ["sigmoid", "tanh"], units=call.inputs[_STATE_WEIGHTS][2])
 
 
 @register_op_cost("RNN")
 def rnn(call: NodeCall) -> Cost:
-    """One tanh or ReLU."""
-    names = {str(name).lower() for name in call.attribute("activations", ["Tanh"])}
-    kind = f"rnn_{names.pop()}" if len(names) == 1 else ""
-    if kind not in recurrent.GATES:
-        raise UnknownCostError
-    return _layer(call, kind, units=call.inputs[2][2])
+    """One tanh or ReLU; each direction may have its own."""
+    return _layer(call, ["tanh"], units=call.inputs[_STATE_WEIGHTS][2])
 
 
-def _layer(call: NodeCall, kind: str, units: int) -> Cost:
-    """Return the cost of a layer with so many units a direction; its activations must be the usual ones.
+def _layer(call: NodeCall, usual: list[str], units: int) -> Cost:
+    """Return the cost of a layer with so many units a direction, whose activations are the ``usual`` ones by default.
 
     With ``clip`` the argument of each activation is clamped.
     """
-    weights, states = call.inputs[1], call.inputs[2]
-    directions = states[0]
-    chosen: Any = call.attribute("activations")
-    if chosen is not None and kind in _USUAL and list(map(str, chosen)) != [*_USUAL[kind]] * directions:
+    weights = call.inputs[_INPUT_WEIGHTS].numel + call.inputs[_STATE_WEIGHTS].numel
+    biases = call.inputs[_BIASES].numel if call.has_input(_BIASES) else 0
+    positions, kinds, cost = _positions(call), _read_kinds(call, usual), Cost(0, 0)
+    for kind in kinds:
+        cost = cost.plus(recurrent.layers(kind, positions, weights // len(kinds), biases // len(kinds), units))
+        if call.attribute("clip", 0):
+            cost = cost.plus(activation.clamp(positions * units * recurrent.ACTIVATIONS[kind]))
+    return cost
+
+
+def _read_kinds(call: NodeCall, usual: list[str]) -> list[str]:
+    """Return the kind of each direction by the names of its activations, in any case.
+
+    onnxruntime ignores the case for an LSTM and a GRU, and takes only "Tanh" and "Relu" for an RNN. The standard's own
+    default of an RNN has a name for each of two directions.
+    """
+    size, directions = len(usual), call.inputs[_STATE_WEIGHTS][0]
+    needed = size * directions
+    names = [str(name).lower() for name in call.attribute("activations", usual * directions)][:needed]
+    kinds = [_KINDS.get(tuple(names[start : start + size]), "") for start in range(0, needed, size)]
+    if len(names) < needed or "" in kinds:
         raise UnknownCostError
-    biases = call.inputs[3].numel if call.has_input(3) else 0
-    positions = _positions(call)
-    cost = recurrent.layers(kind, positions, weights.numel + states.numel, biases, directions * units)
-    if not call.attribute("clip", 0):
-        return cost
-    return cost.plus(activation.clamp(positions * directions * units * recurrent.ACTIVATIONS[kind]))
+    return kinds
 
 
 def _positions(call: NodeCall) -> int:

@@ -94,6 +94,30 @@ def test_other_activations_are_not_counted(kind: str) -> None:
     assert [kind in name for name in BACKEND.trace(model, ModelInputs(**inputs)).uncounted] == [True]
 
 
+@pytest.mark.parametrize(
+    ("kind", "activations"),
+    [("LSTM", ["sigmoid", "TANH", "tanh"]), ("GRU", ["SIGMOID", "tanh"]), ("RNN", ["tanh"]), ("RNN", ["RELU"])],
+)
+def test_the_case_of_an_activation_does_not_matter(kind: str, activations: list[str]) -> None:
+    model, inputs = layer(kind, "forward", LENGTHS, False, activations=activations)
+    trace = BACKEND.trace(model, ModelInputs(**inputs))
+    assert (trace.macs, trace.missing) == (products(kind, "forward", 14), ())
+
+
+@pytest.mark.parametrize(("kind", "activations"), [("LSTM", ["Sigmoid", "Tanh"]), ("RNN", ["Tanh", "Elu"])])
+def test_a_direction_without_known_activations_is_not_counted(kind: str, activations: list[str]) -> None:
+    model, inputs = layer(kind, "bidirectional", LENGTHS, False, activations=activations)
+    assert BACKEND.trace(model, ModelInputs(**inputs)).missing != ()
+
+
+def test_each_direction_may_have_an_activation_of_its_own() -> None:
+    """Beside the products (two operations each) an addition and an activation for each of 4 units, 14 steps, twice."""
+    model, inputs = layer("RNN", "bidirectional", LENGTHS, False, activations=["Tanh", "Relu"])
+    trace = BACKEND.trace(model, ModelInputs(**inputs))
+    assert (trace.macs, trace.missing) == (products("RNN", "bidirectional", 14), ())
+    assert trace.flops == 2 * trace.macs + 2 * 14 * UNITS * 2
+
+
 def test_a_packed_layer_of_torch_counts_as_much() -> None:
     """The issue's example: torch counts 3,584 for lengths of 14 steps in all, not 5,120."""
     torch = pytest.importorskip("torch")
