@@ -14,6 +14,8 @@ from profilerkit.piping.outcome import Completeness
 from profilerkit.results.report import Report
 from profilerkit.times.sampling import Sampling
 
+from .limits import Limit
+
 #: Facts that are not compared: the name of the machine, and facts that differ from run to run on one machine.
 _NOT_COMPARED = frozenset({"host", "memory_bytes", "usable_cores"})
 #: Arguments that change only the precision of a value, or further output, not the value; the batch size is part of the
@@ -55,6 +57,13 @@ def read_baseline(path: str | PathLike[str], how: str) -> Report:
         return Report.load(path)
     except ReportFileError as error:
         raise BudgetError(f"the baseline {path} cannot be read: {error}; record it again with {how}") from error
+
+
+def require_baseline(limit: Limit, baseline: Report | None) -> Report:
+    """Return the baseline of a relative limit; raise `BudgetError` if there is none."""
+    if baseline is None:
+        raise BudgetError(f"{limit} is relative, and there is no baseline to compare with; give one")
+    return baseline
 
 
 def require_same_call(report: Report, baseline: Report) -> str:

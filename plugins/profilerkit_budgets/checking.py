@@ -33,9 +33,6 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
     ``baseline``, or with a baseline of other inputs or options, a pattern that matches no layer.
     """
     _require_types(report, budget, baseline)
-    if budget.needs_baseline and baseline is None:
-        relative = next(limit for limit in budget.limits if limit.relative)
-        raise BudgetError(f"{relative} is relative, and there is no baseline to compare with; give one")
     remark = require_same_call(report, baseline) if budget.needs_baseline and baseline is not None else ""
     findings: list[Finding] = []
     for limit in budget.limits:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from profilerkit.piping.quantity import format_number
+from profilerkit.render.values import KINDS
 from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
@@ -52,36 +53,31 @@ class Compared(NamedTuple):
     Attributes:
         value: The number.
         ends: The two ends that it lies between; None for a ratio of too few samples, which decides nothing.
-        text: The number as text, without the sign of a bound.
+        sign: The sign that stands before it.
+        text: The number as text, without the sign.
     """
 
     value: float
     ends: Bounds | None
+    sign: Sign
     text: str
 
 
-#: The meaning of the sign before a partial value.
-_KINDS = {
-    Sign.LOWER: "at least so much",
-    Sign.UPPER: "at most so much",
-    Sign.BETWEEN: "more or less so much",
-    Sign.EXACT: "not exact",
-}
 _VERDICTS = {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}
 
 
-def judge(limit: Limit, subject: str, bound: float, compared: Compared, sign: Sign, missing: str) -> Finding:
+def judge(limit: Limit, subject: str, bound: float, compared: Compared, missing: str) -> Finding:
     """Return the finding of a limit whose number in base units is ``bound``.
 
-    The limit is uncertain if only one of the two ends keeps to it, or if there are none. ``sign`` stands before the
-    value, and ``missing`` names its unknown parts, which a value whose ends do not decide the limit is shown with.
+    The limit is uncertain if only one of the two ends keeps to it, or if there are none. ``missing`` names the
+    unknown parts of the value, which it is shown with if its ends do not decide the limit.
     """
     is_kept = None
     if compared.ends is not None:
         is_kept = compared.ends.verdict(lambda end: limit.allows(end, bound), compared.value)
-    detail = f"{sign}{compared.text}"
+    detail = f"{compared.sign}{compared.text}"
     if is_kept is None and missing:
-        detail += f": {_KINDS[sign]}, which does not decide this limit: {missing}"
+        detail += f": {KINDS[compared.sign]}, which does not decide this limit: {missing}"
     excess = compared.value / bound - 1.0 if bound > 0 else None
     return Finding(limit, subject, _VERDICTS[is_kept], detail, excess=excess)
 
@@ -100,5 +96,6 @@ def divide(value: float, ends: Bounds, reference: float, written: str) -> Compar
     elif not reference:
         ends_of_ratio = Bounds()
     else:
-        ends_of_ratio = Bounds(*(None if end is None else end / reference for end in (ends.low, ends.high)))
-    return Compared(ratio, ends_of_ratio, f"{format_number(ratio)}x {written}")
+        low, high = (None if end is None else end / reference for end in (ends.low, ends.high))
+        ends_of_ratio = Bounds(low, high) if reference > 0 else Bounds(high, low)
+    return Compared(ratio, ends_of_ratio, ends_of_ratio.sign(ratio), f"{format_number(ratio)}x {written}")

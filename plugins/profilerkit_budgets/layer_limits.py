@@ -15,6 +15,7 @@ from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.columns import WORK, read_bounds
 from profilerkit.trace.records import LayerTable
 
+from .baselines import require_baseline
 from .findings import Compared, Finding, Verdict, divide, judge
 from .limits import Limit
 from .responsible import LAYER_COLUMNS, has_column
@@ -28,7 +29,7 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     """Yield a finding for each layer that the limit's pattern matches.
 
     Raises `BudgetError` for a metric that layers do not have, another unit, a report or a baseline without such layers,
-    and a pattern without a match.
+    a relative limit without a baseline, and a pattern without a match.
     """
     column = require_column_of_layers(limit)
     rows = [row for row in _require_layers(report, column, limit) if row["path"]]
@@ -38,7 +39,8 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
         raise UnmatchedPatternError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     uncounted = _list_uncounted(report, column)
     before = {}
-    if limit.relative and baseline is not None:
+    if limit.relative:
+        baseline = require_baseline(limit, baseline)
         _require_layers(baseline, column, limit)
         before = _read_ends_before(report, baseline, column)
     for row in matching:
@@ -110,7 +112,7 @@ def _check_layer(
     if row[column] is None:
         return Finding(limit, path, Verdict.FAILED, f"its {column} are not counted")
     text, ends = shown_as.show(row[column]), _read_ends(row, column, uncounted)
-    compared = Compared(row[column], ends, text)
+    compared = Compared(row[column], ends, ends.sign(row[column]), text)
     if limit.relative:
         if path not in before:
             return Finding(limit, path, Verdict.FAILED, f"{text}, and the baseline has no such layer")
@@ -119,6 +121,5 @@ def _check_layer(
             unknown = f"{text}, and the baseline's {column} of it are not all known, which has no ratio"
             return Finding(limit, path, Verdict.UNCERTAIN, unknown)
         compared = divide(row[column], ends, reference, f"({text} after {shown_as.show(reference)})")
-    sign = (compared.ends or Bounds()).sign(compared.value)
     missing = uncounted or "the report does not say what is not counted"
-    return judge(limit, path, limit.bound(shown_as.unit), compared, sign, missing)
+    return judge(limit, path, limit.bound(shown_as.unit), compared, missing)

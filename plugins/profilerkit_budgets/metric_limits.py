@@ -15,7 +15,7 @@ from profilerkit.times.measurement import Measurement
 from profilerkit.times.ratio import Ratio
 from profilerkit.trace.bounds import Bounds, Sign
 
-from .baselines import describe_other_conditions
+from .baselines import describe_other_conditions, require_baseline
 from .findings import Compared, Finding, Verdict, divide, judge
 from .limits import Limit
 from .responsible import list_responsible
@@ -24,19 +24,19 @@ from .responsible import list_responsible
 def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
     """Return the finding of the limit of a metric.
 
-    Raises `BudgetError` for a metric that the report does not have, a limit in another unit, and a baseline without a
-    complete value.
+    Raises `BudgetError` for a metric that the report does not have, a limit in another unit, a relative limit without a
+    baseline, and a baseline without a complete value.
     """
+    reference = require_baseline(limit, baseline) if limit.relative else None
     limit = _use_name_of_report(limit, report)
     record = report.status(limit.key)
     bound = limit.bound(record.base_unit)  # an error in the limit comes before any problem of the value
     number = record.number
     if number is None:
         return Finding(limit, limit.key, Verdict.FAILED, _explain_missing_number(record))
-    reference = baseline if limit.relative else None
     compared = _read_value(record, number, bound) if reference is None else _compare(report, limit, reference)
     missing = ", ".join(record.missing) if record.completeness is Completeness.PARTIAL else ""
-    finding = judge(limit, limit.key, bound, compared, record.sign, missing)
+    finding = judge(limit, limit.key, bound, compared, missing)
     if finding.verdict is Verdict.PASSED:
         return finding
     return replace(finding, responsible=list_responsible(report, limit.key, reference))
@@ -45,7 +45,7 @@ def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Findi
 def _read_value(record: StatusRecord, number: float, bound: float) -> Compared:
     """Return the value of a metric; that of a measurement is its median."""
     ends = _open_ends(number, number, record.sign) if record.ends is None else record.ends
-    return Compared(number, ends, f"{record.shown}{_write_share(number, bound)}")
+    return Compared(number, ends, record.sign, f"{record.shown}{_write_share(number, bound)}")
 
 
 def _use_name_of_report(limit: Limit, report: Report) -> Limit:
@@ -62,7 +62,7 @@ def _explain_missing_number(record: StatusRecord) -> str:
     """Return the reason why a value that is no number can neither keep nor break a limit."""
     if record.value is None:
         state = "no value" if record.completeness is Completeness.FAILED else record.completeness.value
-        return f"{state}: {'; '.join(record.missing)}"  # a limit that failed stands before it
+        return f"{state}: {'; '.join(record.missing)}"
     return f"{record.key} is no number"
 
 
@@ -95,16 +95,20 @@ def _compare(report: Report, limit: Limit, baseline: Report) -> Compared:
             f"{baseline.name}, which has no ratio; record the baseline again"
         )
     both = f"({record.shown} after {reference.shown})"
+    ends: Bounds | None
     if not isinstance(record.value, Measurement) and not isinstance(reference.value, Measurement):
         count = float(record.value)
-        ends = record.ends or Bounds() if record.sign else Bounds(count, count)
+        ends = Bounds(count, count)
+        if record.sign:
+            ends = record.ends or Bounds()
         return divide(count, ends, float(reference.value), both)
     ratio = Ratio.of(_read_number(reference), _read_number(record))
     text = f"{_write_interval(ratio)} {both}"
     if not ratio.paired:
         conditions = describe_other_conditions(report, baseline)
         text += f", not measured in turn; {conditions}" if conditions else ", not measured in turn"
-    return Compared(ratio.value, None if ratio.is_range else _open_ends(ratio.low, ratio.high, record.sign), text)
+    ends = None if ratio.is_range else _open_ends(ratio.low, ratio.high, record.sign)
+    return Compared(ratio.value, ends, record.sign, text)
 
 
 def _read_number(record: StatusRecord) -> Measurement | float:

@@ -32,6 +32,7 @@ _SENTENCES = {
     "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
     "upper bound": ("is an upper bound", "are upper bounds"),
     "estimate": ("lies between two ends", "lie between two ends"),
+    "partial": ("is partial", "are partial"),
     "estimate without ends": ("may be less or more", "may be less or more"),
 }
 

@@ -43,8 +43,8 @@ _SUFFIXES = (
     ("bytes_read", "B", Scale.IEC),
     ("bytes_written", "B", Scale.IEC),
 )
-#: The name of a partial value by the sign before it; without a sign, a part of it was not counted.
-KINDS = {Sign.LOWER: "lower bound", Sign.UPPER: "upper bound", Sign.BETWEEN: "estimate", Sign.EXACT: "lower bound"}
+#: The name of a partial value by the sign before it.
+KINDS = {Sign.LOWER: "lower bound", Sign.UPPER: "upper bound", Sign.BETWEEN: "estimate", Sign.EXACT: "partial"}
 
 
 class Column(NamedTuple):

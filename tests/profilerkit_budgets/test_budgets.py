@@ -14,11 +14,15 @@ import pytest
 from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 
 from profilerkit import BudgetError, Completeness, Measurement, Report, Scale
+from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 from profilerkit_budgets import Budget, Finding, Limit, Verdict, check
+from profilerkit_budgets.findings import divide
 from profilerkit_budgets.forms import format_headline, format_junit, format_markdown, format_text, summarize
+from profilerkit_budgets.layer_limits import check_layers
 from profilerkit_budgets.limits import read_budget
+from profilerkit_budgets.metric_limits import check_metric
 
 BOUNDS = {
     ("<= 5", ""): 5.0,
@@ -330,7 +334,7 @@ def test_a_lower_bound_proves_nothing_but_may_break_a_limit() -> None:
     report = replace(TEACHER, statuses={"macs": partial})
     (finding,) = check_budget({"macs": "<= 1 k"}, report)
     assert finding.verdict is Verdict.UNCERTAIN
-    why = "at least so much, which does not decide this limit: my::op"
+    why = "lower bound, which does not decide this limit: my::op"
     assert finding.detail == f"≥ 192 MACs, 19.2 % of the limit: {why}"
     (broken,) = check_budget({"macs": "<= 100"}, report)
     assert (broken.verdict, broken.detail[:17]) == (Verdict.FAILED, "≥ 192 MACs, 192 %")
@@ -521,6 +525,20 @@ def test_a_limit_that_cannot_be_checked_is_an_error(name: str) -> None:
     with pytest.raises(BudgetError) as caught:
         check_budget(given)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"macs": "<= 1.1x"}, {"layers": {"first": {"macs": "<= 1.1x"}}}])
+def test_each_relative_limit_needs_a_baseline(given: dict[str, Any]) -> None:
+    """Read without one, 1.1 times would be 1.1 MACs."""
+    (limit,) = Budget.of(given).limits
+    with pytest.raises(BudgetError, match="is relative, and there is no baseline"):
+        list(check_layers(TEACHER, limit, None)) if limit.pattern else check_metric(TEACHER, limit, None)
+
+
+def test_a_negative_baseline_exchanges_the_ends() -> None:
+    """What is at least -6 is at most 1.5 times -4."""
+    ratio = divide(-6, Bounds(-6, None), -4, "")
+    assert (ratio.value, ratio.ends, ratio.sign) == (1.5, Bounds(None, 1.5), "≤ ")
 
 
 def test_a_baseline_without_the_value_is_an_error() -> None:
