@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profilerkit import BackendInfo, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import find_version, require_version
+from profilerkit.backend_kit.model_paths import is_path_with_suffix
 
 if TYPE_CHECKING:
     from profilerkit import Backend
@@ -57,7 +57,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 
 def is_model_path(spec: str) -> bool:
     """Return whether a text is the path of a file of LiteRT, which need not exist."""
-    return Path(spec).suffix.lower() in SUFFIXES
+    return is_path_with_suffix(spec, SUFFIXES)
 
 
 def load_path(spec: str, trust: bool = False) -> Any:

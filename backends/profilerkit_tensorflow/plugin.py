@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit import BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import find_version, library_for, require_version
+from profilerkit.backend_kit.model_paths import is_path_with_suffix
 from profilerkit.errors import by_likeness
 
 if TYPE_CHECKING:
@@ -76,11 +77,10 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 
 def is_model_path(spec: str) -> bool:
     """Return whether a text is the path of a Keras file, which need not exist, or of the folder of a saved model."""
-    path = Path(spec)
-    if path.suffix in (".keras", ".h5", ".hdf5"):
+    if is_path_with_suffix(spec, (".keras", ".h5", ".hdf5")):
         return True
     try:
-        return (path / "saved_model.pb").is_file()
+        return (Path(spec) / "saved_model.pb").is_file()
     except OSError:  # the text is too long for a path, or the folder may not be entered
         return False
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profilerkit import BackendInfo, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import find_version, require_version
+from profilerkit.backend_kit.model_paths import is_path_with_suffix
 
 if TYPE_CHECKING:
     from profilerkit import Backend
@@ -53,15 +53,19 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
     return [
         LoaderInfo(
-            "torch", _is_file, _load_file, "path/to/program.pt2 (or TorchScript), with --trust", frameworks=("torch",)
+            name="torch",
+            accepts=_is_file,
+            load=_load_file,
+            description="path/to/program.pt2 (or TorchScript), with --trust",
+            frameworks=("torch",),
         ),
-        _offer_image_models("timm"),
-        _offer_image_models("torchvision"),
+        _offer_image_models("timm", _load_from_timm),
+        _offer_image_models("torchvision", _load_from_torchvision),
         LoaderInfo(
-            "hf",
-            _match_library("hf"),
-            _load_from_transformers,
-            "hf:TYPE (or a folder, or a name on the hub)",
+            name="hf",
+            accepts=_match_library("hf"),
+            load=_load_from_transformers,
+            description="hf:TYPE (or a folder, or a name on the hub)",
             names=_list_model_types,
             packages=("transformers",),
             frameworks=("torch",),
@@ -70,25 +74,28 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     ]
 
 
-def _offer_image_models(library: str) -> LoaderInfo:
+def _offer_image_models(library: str, load: Callable[[str], Any]) -> LoaderInfo:
     """Return the loader of a library of image models."""
-
-    def load(spec: str) -> Any:
-        from . import image_models
-
-        return getattr(image_models, f"load_from_{library}")(spec)
 
     def list_names() -> list[str]:
         from .image_models import list_image_models
 
         return [f"{library}:{name}" for name in list_image_models(library)]
 
-    return LoaderInfo(library, _match_library(library), load, f"{library}:NAME", list_names, (library,), ("torch",))
+    return LoaderInfo(
+        name=library,
+        accepts=_match_library(library),
+        load=load,
+        description=f"{library}:NAME",
+        names=list_names,
+        packages=(library,),
+        frameworks=("torch",),
+    )
 
 
 def _is_file(spec: str) -> bool:
     """Return whether a text is the path of a file of torch, which need not exist."""
-    return Path(spec).suffix in (".pt2", ".pt", ".pth", ".ts", ".torchscript")
+    return is_path_with_suffix(spec, (".pt2", ".pt", ".pth", ".ts", ".torchscript"))
 
 
 def _match_library(library: str) -> Callable[[str], bool]:
@@ -102,6 +109,18 @@ def _load_file(spec: str, trust: bool = False) -> Any:
     from .loaders import load_file
 
     return load_file(spec, trust)
+
+
+def _load_from_timm(spec: str) -> Any:
+    from .image_models import load_from_timm
+
+    return load_from_timm(spec)
+
+
+def _load_from_torchvision(spec: str) -> Any:
+    from .image_models import load_from_torchvision
+
+    return load_from_torchvision(spec)
 
 
 def _load_from_transformers(spec: str, trust: bool = False) -> Any:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError, LoadedModel
-from profilerkit.models.loaders import load_model
+from profilerkit.models.loaders import find_loader, load_model
 
 
 class Net(nn.Module):
@@ -26,6 +26,23 @@ class Net(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.fc(x)
         return out
+
+
+@pytest.mark.parametrize(
+    ("spec", "loader"),
+    [
+        ("hf:org/model.pt", "hf"),
+        ("hf:org/model.onnx", "hf"),
+        ("timm:x.pt", "timm"),
+        ("package.module:net.pt", "module"),
+        ("folder/file.py:net.pt", "file"),
+        ("MODEL.PT", "torch"),
+        ("runs/12:30/model.pt2", "torch"),
+        ("./hf:model.pt", "torch"),
+    ],
+)
+def test_a_text_that_names_a_library_or_a_module_is_no_path_of_a_file(spec: str, loader: str) -> None:
+    assert find_loader(spec).item.name == loader
 
 
 @pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # of torch 2.10, in its own loading
