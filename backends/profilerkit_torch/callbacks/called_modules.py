@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy as is_unsized
 
 __all__ = ["CalledModules"]
 
 
 class CalledModules:
-    """Notes the modules that are called from outside of any other module, while it is entered.
+    """Notes the modules that are called from outside of any other module, from `start` to `stop`.
 
     A ``LightningModule`` is often not called itself: its ``training_step`` calls ``self.net(x)``. Under DDP, Lightning
     sets another ``forward`` in it for each step, which calls the ``training_step``: such a call is not one of the
@@ -30,7 +30,7 @@ class CalledModules:
         self._running: list[nn.Module] = []
         self._hooks = ExitStack()
 
-    def __enter__(self) -> CalledModules:
+    def start(self) -> None:
         """Add hooks to each module, except scripted ones, which run no hooks; remove all hooks if adding one fails."""
         with ExitStack() as hooks:
             for module in self._root.modules():
@@ -38,20 +38,20 @@ class CalledModules:
                     hooks.callback(module.register_forward_pre_hook(self._note_begin).remove)
                     hooks.callback(module.register_forward_hook(self._note_end, always_call=True).remove)
             self._hooks = hooks.pop_all()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def stop(self) -> None:
         """Remove the hooks."""
         self._running.clear()
         self._hooks.close()
 
     def find_largest(self) -> nn.Module:
-        """Return the called module with the most parameters: not the loss, nor a metric. Without a call, the root."""
+        """Return the called module with the most parameters: not the loss, nor a metric. Without a call, the root.
+
+        A lazy layer that was never called has no parameters yet.
+        """
 
         def count_parameters(module: nn.Module) -> int:
-            return sum(parameter.numel() for parameter in module.parameters())
+            return sum(parameter.numel() for parameter in module.parameters() if not is_unsized(parameter))
 
         return max(self._called, key=count_parameters, default=self._root)
 

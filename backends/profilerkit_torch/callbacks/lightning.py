@@ -60,7 +60,8 @@ class LightningWatch(LoopWatch, Callback):
         """Begin, or find the called module in the first step."""
         if self._path is None and 0 not in self._at_step:
             self._stop_search()
-            self._called = CalledModules(pl_module).__enter__()
+            self._called = CalledModules(pl_module)
+            self._called.start()
         else:
             self._begin(attrgetter(self._path)(pl_module) if self._path else pl_module)
 
@@ -74,7 +75,7 @@ class LightningWatch(LoopWatch, Callback):
         called, self._called = self._called, None
         if called is None:
             return None
-        called.__exit__(None, None, None)
+        called.stop()
         return called.find_largest()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:

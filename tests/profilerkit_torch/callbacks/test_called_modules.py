@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -32,12 +34,23 @@ def count_hooks(model: nn.Module) -> int:
     return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
+@contextmanager
+def noted(root: nn.Module) -> Iterator[CalledModules]:
+    """Note the modules that are called in the block."""
+    called = CalledModules(root)
+    called.start()
+    try:
+        yield called
+    finally:
+        called.stop()
+
+
 X = torch.zeros(1, 4)
 
 
 def test_the_largest_module_that_is_called_is_found() -> None:
     holder = Holder()
-    with CalledModules(holder) as called:
+    with noted(holder) as called:
         holder.loss(holder.net(holder.small(X)), torch.zeros(1, 2))
     assert called.find_largest() is holder.net
     assert count_hooks(holder) == 0
@@ -45,21 +58,29 @@ def test_the_largest_module_that_is_called_is_found() -> None:
 
 def test_what_another_module_calls_is_not_called_from_outside() -> None:
     holder = Holder()
-    with CalledModules(holder) as called:
+    with noted(holder) as called:
         holder(X)
         holder.small(X)
     assert called.find_largest() is holder
 
 
 def test_without_a_call_it_is_the_whole() -> None:
-    with CalledModules(holder := Holder()) as called:
+    with noted(holder := Holder()) as called:
         pass
     assert called.find_largest() is holder
 
 
+def test_a_lazy_layer_that_was_not_called_has_no_parameters() -> None:
+    holder = Holder()
+    holder.net[0].later = nn.LazyLinear(3)
+    with noted(holder) as called:
+        holder.net(holder.small(X))
+    assert called.find_largest() is holder.net
+
+
 def test_a_call_that_raises_is_over() -> None:
     holder = Holder()
-    with CalledModules(holder) as called:
+    with noted(holder) as called:
         with pytest.raises(RuntimeError):
             holder.small(torch.zeros(1, 3))
         holder.net(X)
@@ -74,7 +95,7 @@ def test_a_call_that_leads_to_the_training_step_is_none_of_the_module() -> None:
         output: torch.Tensor = holder.net(x)
         return output
 
-    with CalledModules(holder) as called:
+    with noted(holder) as called:
         holder.forward = run_training_step  # type: ignore[method-assign]
         holder(X)
     assert called.find_largest() is holder.net
@@ -94,6 +115,6 @@ def test_a_module_that_a_library_has_patched_is_called_itself(kind: Any, is_root
         return output
 
     module.forward = kind(run_with_hooks, module)  # type: ignore[method-assign]
-    with CalledModules(holder) as called:
+    with noted(holder) as called:
         module(X)
     assert called.find_largest() is module
