@@ -23,7 +23,7 @@ from ..untouched.preservation import preserve
 from .caches import list_contents
 from .calls import decode, find_cache, prefill
 from .configurations import find_longest_context, find_text_configuration, is_configuration
-from .generating import find_sound_positions, require_decoder
+from .generating import find_sound_positions, is_encoder_decoder, require_decoder
 from .models import find_dtype
 
 __all__ = ["generate"]
@@ -39,12 +39,12 @@ def generate(
 ) -> GeneratedTokens:
     """Generate tokens greedily for random prompts, on the model's device, and return the time of each token.
 
-    One more repetition runs first and is left out. Raises `WithoutValuesError` if the weights have no values, and
+    Two tokens are generated first and left out. Raises `WithoutValuesError` if the weights have no values, and
     `InputError` for a configuration, which has no weights.
     """
     for name, value in {"prompt": prompt, "new": new, "batch": batch, "repetitions": repetitions}.items():
         at_least(1)(name, value)
-    _require_generating(model, prompt + new)
+    _require_generating(model, prompt, new)
     with apart():
         inventory = Inventory(model)
         device = inventory.device
@@ -68,20 +68,25 @@ def generate(
     )
 
 
-def _require_generating(model: Any, tokens: int) -> None:
-    """Raise `InputError` for a model that cannot generate text of so many tokens, and for other values."""
+def _require_generating(model: Any, prompt: int, new: int) -> None:
+    """Raise `InputError` for a model that cannot generate so many tokens after such a prompt, and for other values."""
     if is_configuration(model) or not is_configuration(getattr(model, "config", None)):
         raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
     require_decoder(model)
     if find_sound_positions(model.config):
         raise InputError(f"measure=True: {type(model).__name__} takes sound, and prompts are of text; leave it out")
     limit = find_longest_context(model.config)
-    if limit is not None and tokens > limit:
-        raise InputError(f"prompt and new are {tokens:,} tokens together: {type(model).__name__} takes {limit:,}")
+    if is_encoder_decoder(model.config):
+        sequences = {"prompt is {:,} tokens": prompt, "new is {:,} tokens with the one that they begin with": 1 + new}
+    else:
+        sequences = {"prompt and new are {:,} tokens together": prompt + new}
+    for sentence, tokens in sequences.items():
+        if limit is not None and tokens > limit:
+            raise InputError(f"{sentence.format(tokens)}: {type(model).__name__} takes {limit:,}")
 
 
 class _Generation(NamedTuple):
-    """The seconds of each token since the token before, and the bytes of the cache at the end."""
+    """The seconds that each token took, and the bytes of the cache at the end."""
 
     seconds: tuple[float, ...]
     cache_bytes: int
@@ -92,16 +97,15 @@ def _time_tokens(model: nn.Module, tokens: torch.Tensor, new: int, clock: Callab
     batch, length = tokens.shape
     seconds: list[float] = []
     synchronize(tokens.device)
-    before = clock()
+    begin = clock()
     outputs = of_prompt = prefill(model, tokens)
     while True:
-        name, cache = find_cache(model, outputs)
         token = outputs.logits[:, -1:].argmax(dim=-1)
         synchronize(tokens.device)
-        after = clock()
-        seconds.append(after - before)
-        before = after
+        seconds.append(clock() - begin)
+        name, cache = find_cache(model, outputs)
         if len(seconds) == new:
             break
+        begin = clock()
         outputs = decode(model, token, name, cache, of_prompt)
     return _Generation(tuple(seconds), list_contents(cache, length + new - 1, batch).logical_bytes)

@@ -99,6 +99,36 @@ def test_tokens_are_timed_one_by_one() -> None:
     assert tokens.runs == ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
 
 
+def test_an_encoder_decoder_has_its_limit_for_the_prompt_and_for_the_new_tokens() -> None:
+    """Of 32 positions the prompt takes 30; the decoder takes 9, the token that it begins with and eight new ones."""
+    from profilerkit_torch.language_models.generation import generate
+
+    sizes = {
+        f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in (("layers", 1), ("ffn_dim", 16))
+    }
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    config = transformers.BartConfig(vocab_size=64, d_model=16, max_position_embeddings=32, **sizes, **heads)
+    model = transformers.BartForConditionalGeneration(config)
+    assert [len(seconds) for seconds in generate(model, 30, 8, 1, 1).runs] == [8]
+    with pytest.raises(InputError, match="prompt is 33 tokens: BartForConditionalGeneration takes 32"):
+        generate(model, 33, 8, 1, 1)
+    with pytest.raises(InputError, match="new is 33 tokens with the one that they begin with"):
+        generate(model, 3, 32, 1, 1)
+
+
+def test_the_time_of_a_token_is_without_the_search_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    from profilerkit_torch.language_models import generation
+
+    now = [0.0]
+
+    def search_long(model: Any, outputs: Any) -> Any:
+        now[0] += 100
+        return find_cache(model, outputs)
+
+    monkeypatch.setattr(generation, "find_cache", search_long)
+    assert generation.generate(tiny_llama(), 5, 3, 1, 1, clock=lambda: now[0]).runs == ((0.0, 0.0, 0.0),)
+
+
 def test_an_encoder_decoder_generates() -> None:
     config = transformers.T5Config(num_layers=1, d_model=16, d_ff=16, d_kv=8, num_heads=2, vocab_size=30)
     report: Any = llm(transformers.T5ForConditionalGeneration(config), prompt=6, new=3, measure=True, repetitions=1)
