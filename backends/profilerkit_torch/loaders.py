@@ -112,7 +112,9 @@ def _list_unsafe_names(path: Path) -> list[str]:
     """Return the functions and classes beside tensors that a file of ``torch.save`` imports, where torch finds them."""
     try:
         return torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    except (ValueError, pickle.UnpicklingError):  # of torch before 1.6, or of another protocol
+    except MemoryError:
+        raise
+    except Exception:  # for any content: of torch before 1.6, of another protocol, or cut off
         return []
 
 

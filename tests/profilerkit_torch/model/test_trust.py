@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,19 @@ def test_no_name_is_given_that_is_not_in_the_file(settings: dict[str, Any], tmp_
     torch.save(nn.Linear(2, 2), tmp_path / "model.pt", **settings)
     with pytest.raises(InputError, match=r"holds a pickled model, or a pickle that torch does not read safely: read"):
         load_model(str(tmp_path / "model.pt"))
+
+
+@pytest.mark.parametrize(
+    "pickle", [b"\x80\x02cos\n", b"\x80\x02cos\nsystem\nX\x01\x00"], ids=["in a name", "in a length"]
+)
+def test_a_pickle_that_is_cut_off_is_refused(pickle: bytes, tmp_path: Path) -> None:
+    """Torch's search for names raised an error of its own, instead of the refusal."""
+    torch.save(nn.Linear(2, 2), tmp_path / "model.pt")
+    with zipfile.ZipFile(tmp_path / "model.pt") as whole, zipfile.ZipFile(tmp_path / "cut.pt", "w") as cut:
+        for name in whole.namelist():
+            cut.writestr(name, pickle if name.endswith("data.pkl") else whole.read(name))
+    with pytest.raises(InputError, match=r"cut\.pt holds a pickled model, or a pickle that torch does not read safely"):
+        load_model(str(tmp_path / "cut.pt"))
 
 
 def test_a_pickled_model_finds_the_modules_beside_it(tmp_path: Path) -> None:
