@@ -42,6 +42,12 @@ def list_followers(node: Any) -> list[Any]:
 find_current_node: Callable[[], Any] = require(
     "torch._C._current_autograd_node", purpose="tells which layer a node of the backward pass is of"
 )
+#: The same in a forward pass, which may compute gradients too; without it, these are work like any other.
+find_node_in_forward_pass: Callable[[], Any] = find_first(
+    "torch._C._current_autograd_node",
+    instead=lambda: None,
+    off="gradients that a forward pass computes take other memory than in a run",
+)
 #: The number of the backward pass that runs, -1 outside of all.
 read_current_task: Callable[[], int] = require(
     "torch._C._current_graph_task_id", purpose="tells when a backward pass is over"

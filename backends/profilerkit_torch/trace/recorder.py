@@ -16,7 +16,7 @@ from torch import nn
 
 from profilerkit.costs import Formula
 
-from ..compat.autograd import find_current_node
+from ..compat.autograd import find_node_in_forward_pass
 from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor
@@ -128,7 +128,7 @@ class Recorder(WatchingMode, PassRecord):
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Replay an operator that is remembered, or run it."""
         self._node = self.most_alive = None
-        if find_current_node() is not None:
+        if find_node_in_forward_pass() is not None:
             func = self._enter_node(func, args)
         if not kwargs:
             kwargs = {}
@@ -153,7 +153,7 @@ class Recorder(WatchingMode, PassRecord):
 
     def _find_node(self) -> Any:
         """Return the node of a backward pass in which operators run without gradients of their own; else None."""
-        return None if _is_grad_enabled() else find_current_node()
+        return None if _is_grad_enabled() else find_node_in_forward_pass()
 
     def _run_with_device(self, call: OperatorCall) -> Any:
         """Run an operator that may leave the meta device: it is never remembered."""
