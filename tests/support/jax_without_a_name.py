@@ -27,7 +27,7 @@ from profilerkit_jax import JaxModel, compat
 
 #: The private names of Keras, which the core looks for.
 OF_KERAS = names_in(Path(keras_layers.__file__))
-KEYS = ("macs", "flops", "training_macs", "training_flops", "total_params", "effective_macs")
+KEYS = ("macs", "flops", "training_macs", "training_flops", "total_params", "sparsity")
 
 
 def take_away(name: str) -> None:

@@ -77,8 +77,10 @@ def test_one_tensor_as_query_key_and_value_has_its_gradients_added_in_place() ->
 def test_a_function_of_torchs_frees_an_argument_that_it_replaces(full: bool) -> None:
     """Nobody else holds the variance of a Gaussian loss, of which the loss makes a copy.
 
-    At the peak there are the input, the copy, its logarithm, and a quotient beside the square that it is made of.
+    At the peak there are the input, the copy, its logarithm, and a quotient beside the square that it is made of; and
+    the variance, if Python keeps the arguments of a call until its end, as while a function follows all calls.
     """
     x, target = torch.randn(64, 64), torch.zeros(64, 64)
     predicted, measured = compare(lambda x: F.gaussian_nll_loss(x, target, x.exp(), full=full, reduction="sum"), x)
-    assert predicted == measured == 5 * SIZE * FLOAT
+    assert predicted == measured
+    assert measured in (5 * SIZE * FLOAT, 6 * SIZE * FLOAT)
