@@ -89,3 +89,20 @@ def test_another_shape_moves_no_bytes(name: str) -> None:
 
 def test_another_shape_moves_no_bytes_in_a_file_of_litert(tmp_path: Path) -> None:
     assert read_bytes(build_litert(tmp_path)) == [BYTES]
+
+
+def test_a_part_of_a_batch_moves_no_bytes_in_tensorflow() -> None:
+    """A split of 4 rows of 16 floats is in the buffer of all, as 64 bytes keep the alignment; a ReLU of it is not."""
+    tf = pytest.importorskip("tensorflow")
+
+    class Split(tf.Module):  # type: ignore[misc, name-defined]
+        @tf.function  # type: ignore[untyped-decorator, unused-ignore]
+        def __call__(self, x: Any) -> Any:
+            first, _ = tf.split(x, 2, axis=0)
+            return tf.nn.relu(first)
+
+    operators = profile(Split(), tf.ones((4, 16)), metrics=["flops"], static=True).operators or ()
+    assert [(row["operator"], row["bytes_read"], row["bytes_written"]) for row in operators] == [
+        ("Split", 0, 0),
+        ("Relu", 2 * 16 * 4, 2 * 16 * 4),
+    ]
