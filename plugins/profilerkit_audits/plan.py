@@ -16,7 +16,7 @@ from typing import Any
 from profilerkit.arguments.checks import FLAG, PATH, at_least
 from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
-from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError
+from profilerkit.errors import ArgumentError, BudgetError, PlanError, ProfilerKitError
 from profilerkit.isolation.limits import Limits
 from profilerkit.process.files import read_toml
 from profilerkit_budgets.checking import require_checkable
@@ -131,7 +131,8 @@ class Plan:
             budgets = content.get("budgets", {})
             if not isinstance(budgets, Mapping):
                 raise ArgumentError(f"budgets={shown(budgets)} is no table of limits; give one: macs = '<= 5 G'")
-            _require_checkable(budgets)
+            if budgets:
+                require_checkable_in_audits(Budget.of(budgets))
             entries = _require_entries(content.get("models"))
             workers = at_least(1).or_none()("workers", content.get("workers"))
             repeats = at_least(0)("repeats", content.get("repeats", 2))
@@ -154,13 +155,11 @@ def _list_common() -> tuple[str, ...]:
     return *list_setting_keys(), *SAMPLING, *LIMITS, *SELECTION
 
 
-def _require_checkable(budgets: Mapping[str, Any]) -> None:
-    """Raise an error for limits that no report of an audit could be checked against."""
-    if budgets:
-        budget = Budget.of(budgets)
-        if budget.needs_baseline:
-            raise ArgumentError("budgets: an audit has no baseline for a limit in x; give numbers: macs = '<= 5 G'")
-        require_checkable(budget)
+def require_checkable_in_audits(budget: Budget) -> None:
+    """Raise an error for a limit that no report of an audit could be checked against, as an audit has no baseline."""
+    if budget.needs_baseline:
+        raise BudgetError("budgets: an audit has no baseline for a limit in x; give numbers: macs = '<= 5 G'")
+    require_checkable(budget)
 
 
 def _require_entries(models: Any) -> Sequence[Any]:

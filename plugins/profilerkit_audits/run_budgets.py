@@ -19,6 +19,7 @@ from profilerkit_budgets.layer_limits import UnmatchedPatternError
 from profilerkit_budgets.limits import Limit
 
 from .lookup import find_run, open_store
+from .plan import require_checkable_in_audits
 from .rows import Row
 from .series import CaseName, group_by_case
 from .store import Store
@@ -78,7 +79,8 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
         run: The identifier of a run, the beginning of it, or ``last``.
         budget: The limits; by default the budgets of the run's plan.
 
-    Raises `BudgetError` if there is no budget, `ArgumentError` for a run that the store has not.
+    Raises `BudgetError` if there is no budget, and for a limit that no run can be checked against, such as of another
+    unit; `ArgumentError` for a run that the store has not.
     """
     with open_store(store) as opened:
         chosen = find_run(opened, run)
@@ -86,6 +88,8 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
             if not chosen.plan.get("budgets"):
                 raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
             budget = Budget.of(chosen.plan["budgets"])
+        else:
+            require_checkable_in_audits(budget)  # those of a plan were checked when it was read
         findings: dict[CaseName, tuple[Finding, ...]] = {}
         paths: set[str] = set()  # of the layers of all models, which are layers themselves, with the path ""
         for case, rows in group_by_case(opened.rows(run=chosen.run)).items():

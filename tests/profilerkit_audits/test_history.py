@@ -14,6 +14,7 @@ from stores import begun, count_row, network_report
 
 from profilerkit import ArgumentError, Completeness
 from profilerkit.cli import main
+from profilerkit.errors import BudgetError
 from profilerkit.trace.records import LayerTable
 from profilerkit_audits import Store, Value, check_run, diff_runs, history, regressions
 from profilerkit_budgets import Budget, Verdict
@@ -186,6 +187,21 @@ def test_budgets_over_a_run(store: Store) -> None:
     assert "### Budget of net.py:f" in markdown
     assert "| FAILED | macs &lt;= 50 | 56 MACs, 112 % of the limit |" in markdown
     assert "2 models, 2 limits: 2 failed" in markdown
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"macs": "<= 5 GiB"}, "macs <= 5 GiB: 'GiB' cannot be read; the unit of macs is MACs"),
+        ({"macs": "<= 1.5x"}, "an audit has no baseline for a limit in x"),
+        ({"layers": {"*": {"execution_time": "<= 5 ms"}}}, "layers have limits of params, "),
+    ],
+)
+def test_a_limit_that_fits_no_report_is_no_fault_of_the_models(
+    store: Store, limits: dict[str, object], said: str
+) -> None:
+    with pytest.raises(BudgetError, match=said):
+        check_run(store, "last", Budget.of(limits))
 
 
 def test_a_limit_without_a_layer_hides_no_limit_that_is_broken(store: Store) -> None:
