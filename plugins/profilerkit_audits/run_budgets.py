@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import chain
 from os import PathLike
 
@@ -15,7 +14,7 @@ from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.checking import select_broken
 from profilerkit_budgets.forms import FORMS, format_junit_suites, name_finding
-from profilerkit_budgets.layer_limits import UnmatchedPatternError
+from profilerkit_budgets.layer_limits import UnmatchedPatternError, is_for_layer
 from profilerkit_budgets.limits import Limit
 
 from .lookup import find_run, open_store
@@ -107,7 +106,7 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
 
 def _matches_none(limit: Limit, paths: Iterable[str]) -> bool:
     """Return whether a limit is of layers, and of none that has one of these paths."""
-    return limit.pattern is not None and not any(path and fnmatchcase(path, limit.pattern) for path in paths)
+    return limit.pattern is not None and not any(is_for_layer(limit, path) for path in paths)
 
 
 def _check_limit(limit: Limit, measured: Sequence[tuple[Row, Report | None]]) -> list[Finding]:

@@ -32,10 +32,11 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
     a relative limit without a baseline, and a pattern without a match.
     """
     column = require_column_of_layers(limit)
-    rows = [row for row in _require_layers(report, column, limit) if row["path"]]
-    matching = [row for row in rows if fnmatchcase(row["path"], limit.pattern or "")]
+    rows = _require_layers(report, column, limit)
+    matching = [row for row in rows if is_for_layer(limit, row["path"])]
     if not matching:
-        nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
+        paths = [row["path"] for row in rows if row["path"]]
+        nearest = ", ".join(by_likeness(limit.pattern or "", paths)[:5])
         raise UnmatchedPatternError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     uncounted = _list_uncounted(report, column)
     before = {}
@@ -45,6 +46,11 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
         before = _read_ends_before(report, baseline, column)
     for row in matching:
         yield _check_layer(row, limit, column, uncounted, before)
+
+
+def is_for_layer(limit: Limit, path: str) -> bool:
+    """Return whether the pattern of a limit matches a path; the model as a whole, whose path is empty, is no layer."""
+    return bool(path) and limit.pattern is not None and fnmatchcase(path, limit.pattern)
 
 
 def require_column_of_layers(limit: Limit) -> str:
