@@ -38,15 +38,17 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     if metric == "memory_footprint":
         places = dict.fromkeys(filter(None, map(_find_peak, (before, after))))
         return (f"peak in {', then in '.join(places)}",) if places else ()
-    column, unit, otherwise = _COLUMNS.get(metric, ""), "", ""
+    column, unit = _COLUMNS.get(metric, ""), ""
+    otherwise: tuple[str, ...] = ()
     if metric == "model_size":
         parameters = before.get("total_params"), after.get("total_params")
         column, unit = "own_params", " parameters"
         if None not in parameters and parameters[0] == parameters[1]:
-            column, unit, otherwise = "weight_bytes", " B", "as many parameters as before: buffers or dtypes differ"
+            column, unit = "weight_bytes", " B"
+            otherwise = ("as many parameters as before: buffers or dtypes differ",)
     if any(side.layers is None or column not in side.layers.columns for side in (before, after)):
-        return tuple(filter(None, [otherwise]))
-    return tuple(_describe_moves(before, after, metric, column, unit)) or tuple(filter(None, [otherwise]))
+        return otherwise
+    return tuple(_describe_moves(before, after, metric, column, unit)) or otherwise
 
 
 def _describe_moves(before: Report, after: Report, metric: str, column: str, unit: str) -> Iterator[str]:
