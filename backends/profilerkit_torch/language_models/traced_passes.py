@@ -27,7 +27,8 @@ def list_passes(traced: FollowedPrompt, latent: LatentAttention | None) -> Passe
     model, trace, batch = traced.model, traced.trace, traced.calls.contents[0].batch
     prefill, decode = ([trace.operators[index] for index in phase] for phase in split_phases(trace)[:2])
     windows = _name_by_path(model, traced.calls.windows)
-    limits = _find_limits(model, traced.cache) if latent is None else {}  # for latents `engine_macs` limits the keys
+    # `count_engine_macs` limits the keys of latents.
+    limits = _find_limits(model, traced.cache) if latent is None else {}
     return Passes(prefill, decode, batch, traced.length, windows, traced.strides, limits, has_chunks(model.config))
 
 
